@@ -17,7 +17,7 @@ from bangs.errors import InvalidInput
 from bangs.estimator.classifier import SelfTrainingClassifier
 from bangs.estimator.edge_inputs import named_nodes
 from bangs.estimator.inputs import as_graph, encoded, features, prepare
-from bangs.estimator.label_inputs import as_labels, labelled
+from bangs.estimator.label_inputs import as_labels, check_class_names, labelled
 from bangs.estimator.node_rows import NodeRows
 from bangs.graphs.tables import BadTables, read
 
@@ -81,6 +81,26 @@ def test_whole_labels_above_2_to_the_53_stay_apart(kind: Any) -> None:
     assert labels(y) == ([0, 1, -1, 0], [large, large + 1])
     with pytest.raises(InvalidInput, match="64-bit"):
         labels([2**70, 1, 2, 3])
+
+
+@pytest.mark.parametrize("y", [np.array([1e19, 2e19, 3.0, 3.0]), [1e300, -1e300, 3.0, 3.0]])
+def test_whole_labels_too_large_for_64_bits_are_refused(y: Any) -> None:
+    with pytest.raises(InvalidInput, match="64-bit"):
+        labels(y)
+
+
+@pytest.mark.parametrize("dtype", ["datetime64[D]", "timedelta64[s]"])
+def test_times_are_no_labels(dtype: str) -> None:
+    with pytest.raises(InvalidInput, match=f"all words or all numbers, got {dtype[:8]}"):
+        labels(np.array([1, 2, 1, "NaT"], dtype=dtype))
+
+
+@pytest.mark.parametrize("word", [" ", "\t", "NA ", " none", "-1.0", " -1", "NaT", "<NA>"])
+def test_a_blank_a_word_for_no_label_with_spaces_and_minus_1_as_text_are_refused_unless_kept(word: str) -> None:
+    classes = np.array(["cat", "dog", word])
+    with pytest.raises(InvalidInput, match='looks like a word for "no label"'):
+        check_class_names(classes, ())
+    check_class_names(classes, [word])
 
 
 @pytest.mark.parametrize("form", ["array", "tensor", "data", "csr", "frame", "sparse tensor"])

@@ -23,6 +23,8 @@ from bangs.graphs.tables.numbers import MISSING
 
 Classes = npt.NDArray[Any]
 
+LARGE_NUMBERS = "labels must be words or 64-bit numbers; write [str(label) for label in y]"
+UNKNOWN_AS_TEXT = (*MISSING, "-1", "-1.0", "nat", "<na>")  # what `str` makes of unknown labels
 MAX_FLOAT_CLASSES = 10  # different numbers with decimals that are classes, even if most of them occur once
 
 
@@ -154,7 +156,7 @@ def check_class_names(classes: Classes, keep: Any) -> None:
     if kept is None or not all(isinstance(name, str) for name in kept):
         raise InvalidInput(f"keep must be a list of labels that are words, such as ['unknown'], got {keep!r}")
     names = classes.tolist() if classes.dtype.kind == "U" else []
-    no_label = {*placeholders(names), *(name for name in names if name.lower() in MISSING)}
+    no_label = {*placeholders(names), *(name for name in names if name.strip().lower() in UNKNOWN_AS_TEXT)}
     if refused := [name for name in names if name in no_label and name not in kept]:
         raise InvalidInput(
             f'class {listed(refused)} looks like a word for "no label"; if it means that, write None instead; if it is '
@@ -173,6 +175,8 @@ def _float_labels(values: Classes, known: npt.NDArray[np.bool_]) -> Classes:
     if not np.isfinite(values[known]).all():
         raise InvalidInput("Input contains infinity: labels must be words or finite numbers")
     if bool((np.mod(values[known], 1) == 0).all()):
+        if np.abs(values[known]).max() >= 2.0**63:
+            raise InvalidInput(LARGE_NUMBERS)
         return np.where(known, values, -1).astype(np.int64)
     classes, labels = len(np.unique(values[known])), int(known.sum())
     if many_classes(classes, labels) or (classes > MAX_FLOAT_CLASSES and 2 * classes > labels):
@@ -187,6 +191,8 @@ def _known(values: Classes) -> tuple[Classes, npt.NDArray[np.bool_]]:
     """The labels, and which of them are known: bool [N]."""
     if values.dtype.kind == "O":
         return _known_objects(values)
+    if values.dtype.kind in "mM":
+        raise InvalidInput(f"labels must be all words or all numbers, got {values.dtype}; write y.astype(str)")
     if values.dtype.kind in "US":  # numpy turns a -1 among strings into "-1"
         return values, (values != values.dtype.type()) & (values.astype(str) != "-1")
     return values, (values != -1) & (~np.isnan(values) if values.dtype.kind == "f" else True)
@@ -235,4 +241,4 @@ def _whole_or_float(values: Classes) -> Classes:
     try:
         return np.array([int(value) for value in values], dtype=np.int64)
     except OverflowError as error:
-        raise InvalidInput("labels must be words or 64-bit numbers; write [str(label) for label in y]") from error
+        raise InvalidInput(LARGE_NUMBERS) from error
