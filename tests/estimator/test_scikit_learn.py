@@ -387,6 +387,15 @@ class TestLabels:
         with pytest.raises(InvalidInput, match="y has a label for 'n59', which is not the name of a node"):
             model().fit(NodeRows(frame, EDGES)[:30], backwards[:30])
 
+    def test_numbers_of_folds_may_be_those_of_numpy(self, tmp_path: Any) -> None:
+        folded = model(validation=None)
+        search = GridSearchCV(folded, {"folds": np.arange(2, 4)}, cv=LabelMask(np.int64(2)))  # type: ignore[arg-type]
+        best = search.fit(NodeRows(X, EDGES), Y).best_estimator_
+        best.save(tmp_path / "best")
+        assert SelfTrainingClassifier.load(tmp_path / "best").folds == best.folds
+        expected = cross_validate(model(), X, EDGES, Y, cv=2)["test_score"]
+        assert cross_validate(model(), X, EDGES, Y, cv=np.int64(2))["test_score"] == pytest.approx(expected)
+
     def test_7_and_7_0_and_the_word_7_are_one_name_as_in_tables(self) -> None:
         expected = model().fit(SCALED, Y, edge_index=EDGES)
         words = pd.DataFrame(X, index=[str(i) for i in range(1000, 1060)])

@@ -35,7 +35,7 @@ class LabelMask:
         """For every part, the rows whose labels are seen and the rows whose labels are hidden."""
         if y is None:
             raise InvalidInput("LabelMask hides labels; give y, -1 or None where a label is unknown")
-        if isinstance(self.n_splits, bool) or not isinstance(self.n_splits, int) or self.n_splits < 2:
+        if isinstance(self.n_splits, bool) or not isinstance(self.n_splits, int | np.integer) or self.n_splits < 2:
             raise InvalidInput(f"LabelMask hides labels in a whole number of parts from 2, got {self.n_splits!r}")
         target, _ = as_labels(y, count_rows(y, "y"))
         folds = Folds.of(target, self.n_splits, self.random_state)
@@ -79,8 +79,8 @@ def cross_validate(
     source = frame if isinstance(frame, Data) else label_rows(frame, y, len(rows), in_graph)
     target, classes, _ = labelled(source, y, len(rows))
     known = (target >= 0).nonzero().flatten()
-    if isinstance(cv, int):
-        cv = LabelMask(cv)
+    if isinstance(cv, int | np.integer):
+        cv = LabelMask(int(cv))
     result = sklearn.model_selection.cross_validate(
         model,
         rows[known.numpy()],
