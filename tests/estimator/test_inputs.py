@@ -460,6 +460,27 @@ def test_a_frame_of_edges_with_other_columns_is_refused(frame: pd.DataFrame) -> 
         as_graph(np.eye(4), frame)
 
 
+def test_edges_that_count_from_1_are_told_so() -> None:
+    with pytest.raises(InvalidInput, match="nodes are numbered 0 … 3; if the edges count from 1, give edge_index - 1"):
+        as_graph(np.eye(4), EDGES + 1)
+    with pytest.raises(InvalidInput, match="if scikit-learn cut the rows"):
+        as_graph(np.eye(3), EDGES)
+
+
+@pytest.mark.parametrize("missing", [None, np.nan, pd.NA])
+def test_a_missing_end_of_an_edge_is_called_missing(missing: Any) -> None:
+    frame = pd.DataFrame({"source": ["a", missing], "target": ["b", "a"]}, dtype=object)
+    with pytest.raises(InvalidInput, match="row 1 of the edges names no node in column 'source'"):
+        as_graph(pd.DataFrame(np.eye(2), index=["a", "b"]), frame)
+
+
+def test_two_nodes_of_one_name_in_a_graph_are_named() -> None:
+    graph = library("igraph").Graph(n=3, edges=[(0, 1), (1, 2)])
+    graph.vs["name"] = ["a", "b", "a"]
+    with pytest.raises(InvalidInput, match="two nodes of the graph have the name 'a'"):
+        as_graph(np.eye(3), graph)
+
+
 def test_ends_of_a_frame_without_features_are_found_by_their_names() -> None:
     frame = pd.DataFrame({"weight": [1.0, 2.0], "source": ["a", "b"], "target": ["b", "c"]})
     assert list(named_nodes(frame)) == ["a", "b", "c"]

@@ -59,6 +59,11 @@ def node_names(graph: Any) -> "pd.Index[Any] | None":
         names = pd.Index(list(graph.nodes), tupleize_cols=False)
     elif hasattr(graph, "get_edgelist") and hasattr(graph, "vcount"):
         names = pd.Index(list(graph.vs["name"] if "name" in graph.vs.attributes() else range(graph.vcount())))
+        if not names.is_unique:
+            raise InvalidInput(
+                f"two nodes of the graph have the name {names[names.duplicated()][0]!r}; give every node its own "
+                "name, or delete the names: del graph.vs['name']"
+            )
     return names
 
 
@@ -295,6 +300,9 @@ def _frame_edges(frame: pd.DataFrame, nodes: int, names: "pd.Index[Any] | None")
         if (rows < 0).any():
             row = int(np.flatnonzero(rows < 0)[0])
             name = frame.iloc[row, end]
+            if bool(frame.iloc[[row], end].isna().all()):
+                column = frame.columns[end]
+                raise InvalidInput(f"row {row} of the edges names no node in column '{column}'; fill it in, or drop it")
             where = f"among the row numbers 0 … {nodes - 1} of X" if names is None else "in the index of X"
             raise InvalidInput(
                 f"row {row} of the edges names node {name.item() if isinstance(name, np.generic) else name!r} in "

@@ -171,8 +171,10 @@ def _check_edge_range(graph: Data) -> None:
         return
     if int(index.max()) >= nodes > 0:
         wrong = int((index >= nodes).any(0).nonzero()[0])
+        from_1 = int(index.min()) == 1 and int(index.max()) == nodes
         raise InvalidInput(
-            f"edge {wrong} joins nodes {index[:, wrong].tolist()}, but nodes are numbered 0 … {nodes - 1}{ROWS_HINT}"
+            f"edge {wrong} joins nodes {index[:, wrong].tolist()}, but nodes are numbered 0 … {nodes - 1}"
+            f"{'; if the edges count from 1, give edge_index - 1' if from_1 else ROWS_HINT}"
         )
 
 
