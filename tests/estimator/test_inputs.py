@@ -434,9 +434,15 @@ FRAME = pd.DataFrame({"source": [0, 1, 2], "target": [1, 2, 3], "weight": [1.0, 
         FRAME[["target", "weight", "source"]],
         FRAME.rename(columns={"source": "from", "target": "to", "weight": "strength"}),
         FRAME.rename(columns={"source": "author", "target": "cited author"})[["weight", "author", "cited author"]],
+        FRAME.set_axis(["v", "w", "weight"], axis=1)[["weight", "v", "w"]],
+        FRAME.set_axis(["person", "friend", "w"], axis=1),
+        FRAME.set_axis(["u", "v", "w"], axis=1),
         pd.DataFrame(FRAME.to_numpy()),
     ],
-    ids=["in order", "weight first", "mixed", "other names", "ends without a known name", "numbered"],
+    ids=[
+        *("in order", "weight first", "mixed", "other names", "ends without a known name", "v and w", "only w"),
+        *("u, v and w", "numbered"),
+    ],
 )
 def test_columns_of_a_frame_of_edges_are_found_by_their_names(frame: pd.DataFrame) -> None:
     graph = as_graph(np.eye(4), frame, directed=True)
@@ -452,8 +458,13 @@ def test_columns_of_a_frame_of_edges_are_found_by_their_names(frame: pd.DataFram
         FRAME[["source", "weight"]],
         FRAME[["source"]],
         FRAME.set_axis(["source", "target", "target"], axis=1),
+        FRAME.set_axis(["v", "w", "value"], axis=1),
+        FRAME.set_axis(["w", "u", "value"], axis=1),
     ],
-    ids=["four columns", "a third that is no weight", "no target", "one column", "two of one name"],
+    ids=[
+        *("four columns", "a third that is no weight", "no target", "one column", "two of one name"),
+        *("v and w beside a third", "w and u beside a third"),
+    ],
 )
 def test_a_frame_of_edges_with_other_columns_is_refused(frame: pd.DataFrame) -> None:
     with pytest.raises(InvalidInput, match="a frame of edges has the columns source and target, and perhaps weight"):

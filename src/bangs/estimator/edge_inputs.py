@@ -278,10 +278,16 @@ def edge_columns(frame: pd.DataFrame) -> pd.DataFrame:
     found: dict[str, str | None] = {}
     for role in ("source", "target", "weight"):
         found[role] = guess(role, texts, [name for name in found.values() if name is not None])
+    ends = [name for name in (found["source"], found["target"]) if name is not None]
+    if len(ends) == 1 and len(ends[0]) == 1:  # `v` tells an end beside `u` only, else `w` may be the other end
+        found = {role: None if name is None or len(name) == 1 else name for role, name in found.items()}
     others = [name for name in texts if name not in found.values()]
     for role in ("source", "target"):
         if found[role] is None and others:
             found[role] = others.pop(0)
+    if found["weight"] is None and (weight := guess("weight", others, [])) is not None:
+        found["weight"] = weight
+        others.remove(weight)
     if found["target"] is None or others or len(set(texts)) < len(texts):
         raise InvalidInput(
             "a frame of edges has the columns source and target, and perhaps weight, got "
