@@ -1,6 +1,7 @@
 """SelfTrainingClassifier: graph self-training as a scikit-learn classifier."""
 
 import numbers
+import warnings
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, ClassVar, Literal, Self
@@ -28,7 +29,15 @@ from bangs.estimator.edge_inputs import as_pandas, is_table, named_nodes, row_na
 from bangs.estimator.explanation import Explanation, count_models, explanation
 from bangs.estimator.feature_scaling import FeatureScaling
 from bangs.estimator.fit_checkpoints import Keeper
-from bangs.estimator.fitted import FittedAttributes, averaged, check_structure, fitted_members, snapshot_of, with_points
+from bangs.estimator.fitted import (
+    FittedAttributes,
+    averaged,
+    check_structure,
+    fitted_members,
+    positions_warning,
+    snapshot_of,
+    with_points,
+)
 from bangs.estimator.folds import check_folds, seeds_of
 from bangs.estimator.inference import calibrate_logits
 from bangs.estimator.inputs import Inputs, check_columns, in_memory, prepare
@@ -407,6 +416,9 @@ class SelfTrainingClassifier(FittedAttributes, ClassifierMixin, BaseEstimator): 
                     "this model scales its features, but a store on disk is read as it is; give X instead"
                 )
             graph.x = self.scaling_(graph.x)
+        compared = self.snapshot_.graph, self.node_names_, graph, inputs.names
+        if sentence := positions_warning(self.members_, self.columns_, *compared):
+            warnings.warn(sentence, stacklevel=4)
         device = choose_device(self.device)
         logits = averaged(self.members_, len(self.classes_), graph, inputs.names, self.seed_, device)
         logits = calibrate_logits(self.snapshot_, logits, graph, self._calibrator())
