@@ -471,6 +471,17 @@ def test_a_frame_of_edges_with_other_columns_is_refused(frame: pd.DataFrame) -> 
         as_graph(np.eye(4), frame)
 
 
+def test_ids_are_not_taken_for_row_numbers_of_a_graph_of_billions() -> None:
+    ids = np.array([[10, 10**9], [11, 12]])
+    for y in (None, {10: 0, 11: 1}):
+        with pytest.raises(
+            InvalidInput, match="4 different numbers and the largest is 1,000,000,000, so they are names"
+        ):
+            named_nodes(ids, y)
+        assert sorted(named_nodes(pd.DataFrame(ids.T), y)) == [10, 11, 12, 10**9]
+    assert len(named_nodes([[0, 9_999], [1, 2]])) == 10_000
+
+
 def test_edges_that_count_from_1_are_told_so() -> None:
     with pytest.raises(InvalidInput, match="nodes are numbered 0 … 3; if the edges count from 1, give edge_index - 1"):
         as_graph(np.eye(4), EDGES + 1)

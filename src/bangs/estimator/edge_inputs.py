@@ -23,6 +23,9 @@ ROWS_HINT = (
     "; if scikit-learn cut the rows of X, use bangs.cross_validate or bangs.NodeRows, which keep the graph whole"
 )
 
+# nodes that edges alone may have, for every number in the edges and in all; more would be ids taken for row numbers
+MAX_NODES_PER_NUMBER, MAX_BARE_NODES = 100, 10_000
+
 
 def edges(edge_index: Any, nodes: int, names: "pd.Index[Any] | None" = None) -> tuple[Tensor, Tensor | None]:
     """Edges long [2, E] and their weights float [E]; None = all weights are equal.
@@ -92,7 +95,13 @@ def _count_nodes(edge_index: Any) -> int:
     index, _ = edges(edge_index, 0)
     if index.is_floating_point() or index.is_complex():
         raise InvalidInput(f"edge_index must hold whole numbers, got {index.dtype}")
-    return int(index.max()) + 1 if index.numel() else 0
+    nodes, named = int(index.max()) + 1 if index.numel() else 0, len(index.unique())
+    if nodes > MAX_NODES_PER_NUMBER * named + MAX_BARE_NODES:
+        raise InvalidInput(
+            f"edge_index has {named:,} different numbers and the largest is {nodes - 1:,}, so they are names of nodes, "
+            "not row numbers; give a frame, whose nodes have names: pandas.DataFrame(edge_index.T)"
+        )
+    return nodes
 
 
 def rows_by_name(names: "pd.Index[Any]", wanted: "pd.Index[Any]") -> npt.NDArray[np.int64]:
