@@ -396,6 +396,14 @@ class TestLabels:
         expected = cross_validate(model(), X, EDGES, Y, cv=2)["test_score"]
         assert cross_validate(model(), X, EDGES, Y, cv=np.int64(2))["test_score"] == pytest.approx(expected)
 
+    def test_words_are_not_scored_against_numbers_nor_nodes_without_weight(self) -> None:
+        fitted = model().fit(X, Y, edge_index=EDGES)
+        with pytest.raises(InvalidInput, match="y has labels such as '0', the model has classes such as 0"):
+            fitted.score(y=TRUTH.astype(str))
+        with pytest.raises(InvalidInput, match="every labelled node has sample_weight 0"):
+            fitted.score(y=TRUTH, sample_weight=np.zeros(60))
+        assert fitted.score(y=TRUTH.astype(float)) == fitted.score(y=TRUTH)
+
     def test_7_and_7_0_and_the_word_7_are_one_name_as_in_tables(self) -> None:
         expected = model().fit(SCALED, Y, edge_index=EDGES)
         words = pd.DataFrame(X, index=[str(i) for i in range(1000, 1060)])

@@ -297,6 +297,11 @@ class SelfTrainingClassifier(FittedAttributes, ClassifierMixin, BaseEstimator): 
         if y is None:
             raise InvalidInput("a score needs labels; give y, -1 where a label is unknown")
         target, classes = as_labels(in_order(self._label_rows(X, y, len(predicted), edge_index), y), len(predicted))
+        if (classes.dtype.kind == "U") != (self.classes_.dtype.kind == "U"):
+            raise InvalidInput(
+                f"y has labels such as {classes.tolist()[0]!r}, the model has classes such as "
+                f"{self.classes_.tolist()[0]!r}; give both as words, or both as numbers"
+            )
         known = target >= 0
         if has_labels and (test := mask_of(X, "test", len(predicted))) is not None:
             known &= test
@@ -304,6 +309,8 @@ class SelfTrainingClassifier(FittedAttributes, ClassifierMixin, BaseEstimator): 
             raise InvalidInput("no node to score has a label")
         scored = known.numpy()
         weights = None if sample_weight is None else as_sample_weights(sample_weight, len(predicted))[scored]
+        if weights is not None and weights.sum() == 0:
+            raise InvalidInput("every labelled node has sample_weight 0, so there is none to score")
         return float(np.average(predicted[scored] == classes[target.numpy()[scored]], weights=weights))
 
     def _label_rows(self, X: Any, y: Any, nodes: int, edge_index: Any) -> pd.DataFrame | None:
