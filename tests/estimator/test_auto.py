@@ -1,5 +1,6 @@
 """What an automatic fit tries, averages and tells."""
 
+import warnings
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -16,6 +17,7 @@ from bangs.errors import Diverged
 from bangs.estimator import candidates, contest, linear
 from bangs.estimator.candidates import linear_candidates, refined, soft_method
 from bangs.estimator.fit_checkpoints import Keeper
+from bangs.estimator.fitted import positions_warning
 from bangs.estimator.linear import LinearTrainer, PropagatedLinear
 from bangs.estimator.members import View
 from bangs.estimator.stacking import (
@@ -78,6 +80,25 @@ def test_an_average_of_models_is_saved_loaded_and_applied(fitted: SelfTrainingCl
     assert loaded.leaderboard_ == fitted.leaderboard_
     assert str(loaded.explain(100)) == str(fitted.explain(100))
     assert (fitted.predict() == truth.numpy()).mean() > 0.5
+
+
+def test_positions_in_a_graph_with_other_edges_or_names_are_warned_of(fitted: SelfTrainingClassifier) -> None:
+    graph, _ = world()
+    nodes = int(graph.num_nodes or 0)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        fitted.predict(graph)
+        fitted.predict(Data(x=graph.x, edge_index=graph.edge_index[:, ::2]))
+    with pytest.warns(UserWarning, match="0 of .* edges are those of the fitted graph, so positions"):
+        fitted.predict(graph, names=[f"other {node}" for node in range(nodes)])
+    on_disk: Any = object()  # a graph that is not read whole
+    assert positions_warning(fitted.members_, None, fitted.snapshot_.graph, ["0"], on_disk, ["a"]) is None
+    backwards = Data(x=graph.x.to_dense().flip(0), edge_index=nodes - 1 - graph.edge_index)
+    with pytest.warns(UserWarning, match="positions of nodes cannot be compared"):
+        fitted.predict(backwards)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        fitted.predict(backwards, names=list(range(nodes))[::-1])
 
 
 def test_equal_seeds_give_equal_results(fitted: SelfTrainingClassifier) -> None:

@@ -172,7 +172,7 @@ class TestInputs:
             target, classes, _ = labelled(frame, y, 40)
             assert target.tolist() == self.y.tolist()
             assert classes.tolist() == [0, 1]
-        with pytest.raises(InvalidInput, match="y has a label for 'zz', which is not in the index of X"):
+        with pytest.raises(InvalidInput, match="y has a label for 'zz', which is not the name of a node"):
             labelled(frame, words.rename({"n3": "zz"}), 40)
 
     def test_a_frame_of_one_column_is_read_by_its_index_too(self) -> None:

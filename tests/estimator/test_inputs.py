@@ -17,7 +17,7 @@ from bangs.errors import InvalidInput
 from bangs.estimator.classifier import SelfTrainingClassifier
 from bangs.estimator.edge_inputs import named_nodes
 from bangs.estimator.inputs import as_graph, encoded, features, prepare
-from bangs.estimator.label_inputs import as_labels, labelled
+from bangs.estimator.label_inputs import as_labels, check_class_names, labelled
 from bangs.estimator.node_rows import NodeRows
 from bangs.graphs.tables import BadTables, read
 
@@ -81,6 +81,26 @@ def test_whole_labels_above_2_to_the_53_stay_apart(kind: Any) -> None:
     assert labels(y) == ([0, 1, -1, 0], [large, large + 1])
     with pytest.raises(InvalidInput, match="64-bit"):
         labels([2**70, 1, 2, 3])
+
+
+@pytest.mark.parametrize("y", [np.array([1e19, 2e19, 3.0, 3.0]), [1e300, -1e300, 3.0, 3.0]])
+def test_whole_labels_too_large_for_64_bits_are_refused(y: Any) -> None:
+    with pytest.raises(InvalidInput, match="64-bit"):
+        labels(y)
+
+
+@pytest.mark.parametrize("dtype", ["datetime64[D]", "timedelta64[s]"])
+def test_times_are_no_labels(dtype: str) -> None:
+    with pytest.raises(InvalidInput, match=f"all words or all numbers, got {dtype[:8]}"):
+        labels(np.array([1, 2, 1, "NaT"], dtype=dtype))
+
+
+@pytest.mark.parametrize("word", [" ", "\t", "NA ", " none", "-1.0", " -1", "NaT", "<NA>"])
+def test_a_blank_a_word_for_no_label_with_spaces_and_minus_1_as_text_are_refused_unless_kept(word: str) -> None:
+    classes = np.array(["cat", "dog", word])
+    with pytest.raises(InvalidInput, match='looks like a word for "no label"'):
+        check_class_names(classes, ())
+    check_class_names(classes, [word])
 
 
 @pytest.mark.parametrize("form", ["array", "tensor", "data", "csr", "frame", "sparse tensor"])
@@ -414,9 +434,15 @@ FRAME = pd.DataFrame({"source": [0, 1, 2], "target": [1, 2, 3], "weight": [1.0, 
         FRAME[["target", "weight", "source"]],
         FRAME.rename(columns={"source": "from", "target": "to", "weight": "strength"}),
         FRAME.rename(columns={"source": "author", "target": "cited author"})[["weight", "author", "cited author"]],
+        FRAME.set_axis(["v", "w", "weight"], axis=1)[["weight", "v", "w"]],
+        FRAME.set_axis(["person", "friend", "w"], axis=1),
+        FRAME.set_axis(["u", "v", "w"], axis=1),
         pd.DataFrame(FRAME.to_numpy()),
     ],
-    ids=["in order", "weight first", "mixed", "other names", "ends without a known name", "numbered"],
+    ids=[
+        *("in order", "weight first", "mixed", "other names", "ends without a known name", "v and w", "only w"),
+        *("u, v and w", "numbered"),
+    ],
 )
 def test_columns_of_a_frame_of_edges_are_found_by_their_names(frame: pd.DataFrame) -> None:
     graph = as_graph(np.eye(4), frame, directed=True)
@@ -432,12 +458,49 @@ def test_columns_of_a_frame_of_edges_are_found_by_their_names(frame: pd.DataFram
         FRAME[["source", "weight"]],
         FRAME[["source"]],
         FRAME.set_axis(["source", "target", "target"], axis=1),
+        FRAME.set_axis(["v", "w", "value"], axis=1),
+        FRAME.set_axis(["w", "u", "value"], axis=1),
     ],
-    ids=["four columns", "a third that is no weight", "no target", "one column", "two of one name"],
+    ids=[
+        *("four columns", "a third that is no weight", "no target", "one column", "two of one name"),
+        *("v and w beside a third", "w and u beside a third"),
+    ],
 )
 def test_a_frame_of_edges_with_other_columns_is_refused(frame: pd.DataFrame) -> None:
     with pytest.raises(InvalidInput, match="a frame of edges has the columns source and target, and perhaps weight"):
         as_graph(np.eye(4), frame)
+
+
+def test_ids_are_not_taken_for_row_numbers_of_a_graph_of_billions() -> None:
+    ids = np.array([[10, 10**9], [11, 12]])
+    for y in (None, {10: 0, 11: 1}):
+        with pytest.raises(
+            InvalidInput, match="4 different numbers and the largest is 1,000,000,000, so they are names"
+        ):
+            named_nodes(ids, y)
+        assert sorted(named_nodes(pd.DataFrame(ids.T), y)) == [10, 11, 12, 10**9]
+    assert len(named_nodes([[0, 9_999], [1, 2]])) == 10_000
+
+
+def test_edges_that_count_from_1_are_told_so() -> None:
+    with pytest.raises(InvalidInput, match="nodes are numbered 0 … 3; if the edges count from 1, give edge_index - 1"):
+        as_graph(np.eye(4), EDGES + 1)
+    with pytest.raises(InvalidInput, match="if scikit-learn cut the rows"):
+        as_graph(np.eye(3), EDGES)
+
+
+@pytest.mark.parametrize("missing", [None, np.nan, pd.NA])
+def test_a_missing_end_of_an_edge_is_called_missing(missing: Any) -> None:
+    frame = pd.DataFrame({"source": ["a", missing], "target": ["b", "a"]}, dtype=object)
+    with pytest.raises(InvalidInput, match="row 1 of the edges names no node in column 'source'"):
+        as_graph(pd.DataFrame(np.eye(2), index=["a", "b"]), frame)
+
+
+def test_two_nodes_of_one_name_in_a_graph_are_named() -> None:
+    graph = library("igraph").Graph(n=3, edges=[(0, 1), (1, 2)])
+    graph.vs["name"] = ["a", "b", "a"]
+    with pytest.raises(InvalidInput, match="two nodes of the graph have the name 'a'"):
+        as_graph(np.eye(3), graph)
 
 
 def test_ends_of_a_frame_without_features_are_found_by_their_names() -> None:
@@ -457,6 +520,19 @@ def test_numbers_of_nodes_that_are_no_row_numbers_and_out_of_order_are_warned_of
         as_graph(np.eye(3), networkx.Graph([(2, 0), (0, 1)]))
 
 
+@pytest.mark.parametrize("kind", [str, float])
+def test_numbers_of_nodes_that_are_text_or_floats_and_out_of_order_are_warned_of(kind: Any) -> None:
+    networkx = library("networkx")
+    graph = networkx.Graph([(kind(2), kind(0)), (kind(0), kind(1))])  # as `networkx.read_edgelist` reads 2 0, 0 1
+    with pytest.warns(UserWarning, match=f"numbers as text.*in the order of the graph's nodes, {kind(2)} first"):
+        assert as_graph(np.eye(3), graph).edge_index.tolist() == [[0, 1, 1, 2], [1, 0, 2, 1]]
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        as_graph(np.eye(3), networkx.Graph([(kind(0), kind(1)), (kind(1), kind(2))]))
+        as_graph(pd.DataFrame(np.eye(3), index=["0", "1", "2"]), graph)
+        as_graph(np.eye(3), networkx.Graph([("b", "a"), ("a", "c")]))
+
+
 @pytest.mark.parametrize(("classes", "labels_each", "refused"), [(10, 1, False), (11, 1, True), (20, 2, False)])
 def test_many_numbers_with_decimals_are_no_classes(classes: int, labels_each: int, refused: bool) -> None:
     y = np.repeat(np.arange(classes) + 0.5, labels_each)
@@ -473,3 +549,45 @@ def test_a_number_too_large_for_float32_is_refused_by_its_name(value: float) -> 
     x[2, 2] = value
     with pytest.raises(InvalidInput, match="NaN, infinity or a number above 3e38 in row 2"):
         check_graph(as_graph(x, EDGES))
+
+
+@pytest.mark.parametrize("kind", [dict, pd.Series])
+def test_labels_of_named_nodes_of_a_graph_are_matched_by_these_names(kind: Any) -> None:
+    networkx = library("networkx")
+    graph = networkx.Graph([(1, 2), (2, 3), (3, 4)])
+    by_name = kind({4: "d", 3: "c", 1: "a", 2: "b"})
+    inputs = prepare(np.eye(4), by_name, graph)
+    target, classes, _ = labelled(inputs.source, inputs.y, 4)
+    assert classes[target.numpy()].tolist() == ["a", "b", "c", "d"]
+    inputs = prepare(np.eye(4), kind({2: "b", 1: "a"}), graph)
+    assert labelled(inputs.source, inputs.y, 4)[0].tolist() == [0, 1, -1, -1]
+
+
+def test_a_series_whose_index_does_not_name_the_nodes_of_the_graph_keeps_its_order() -> None:
+    graph = library("networkx").Graph([(1, 2), (2, 3), (3, 4)])
+    for index in (range(4), [7, 8, 3, 1]):
+        inputs = prepare(np.eye(4), pd.Series(["a", "b", "c", "d"], index=index), graph)
+        assert labelled(inputs.source, inputs.y, 4)[0].tolist() == [0, 1, 2, 3]
+
+
+def test_a_dict_that_names_no_node_of_the_graph_is_refused() -> None:
+    graph = library("networkx").Graph([(1, 2), (2, 3), (3, 4)])
+    inputs = prepare(np.eye(4), {0: "a", 1: "b"}, graph)
+    with pytest.raises(InvalidInput, match="y has a label for 0, which is not the name of a node"):
+        labelled(inputs.source, inputs.y, 4)
+
+
+def test_a_dict_or_series_is_matched_by_given_names() -> None:
+    inputs = prepare(np.eye(4), {"d": 1, "a": 0}, EDGES, names=["a", "b", "c", "d"])
+    assert labelled(inputs.source, inputs.y, 4)[0].tolist() == [0, -1, -1, 1]
+
+
+@pytest.mark.parametrize("names", [["a", "b", "c", "d"], np.array(["a", "b", "c", "d"]), pd.Series(list("abcd"))])
+def test_names_may_be_a_list_an_array_or_a_series(names: Any) -> None:
+    assert prepare(None, [0, 1, -1, -1], EDGES, names=names).names.tolist() == ["a", "b", "c", "d"]
+
+
+def test_names_are_text_and_one_for_each_node() -> None:
+    assert prepare(np.eye(4), edge_index=EDGES, names=range(1, 5)).names.tolist() == ["1", "2", "3", "4"]
+    with pytest.raises(InvalidInput, match=r"names must hold one name per node \[4\], got 3"):
+        prepare(np.eye(4), edge_index=EDGES, names=["a", "b", "c"])

@@ -355,6 +355,55 @@ class TestLabels:
         assert fitted.score(y=pd.Series(TRUTH, index=names)[::-1]) == pytest.approx(right)
         assert fitted.score(y=TRUTH, sample_weight=np.arange(60) < 1) in (0.0, 1.0)
 
+    def test_a_score_matches_labels_with_the_names_of_the_nodes_that_are_predicted(self) -> None:
+        fitted = model().fit(X, Y, edge_index=EDGES)
+        right = float((fitted.predict() == TRUTH).mean())
+        backwards = {row: TRUTH[row] for row in reversed(range(60))}
+        assert fitted.score(X, backwards, edge_index=EDGES) == pytest.approx(right)
+        assert cross_validate(model(), X, EDGES, {row: Y[row] for row in reversed(range(60))}, cv=2)[
+            "test_score"
+        ] == pytest.approx(cross_validate(model(), X, EDGES, Y, cv=2)["test_score"])
+        links = pd.DataFrame(np.char.add("n", EDGES.T.astype(str)))
+        names = pd.Index(pd.unique(links.to_numpy().ravel()))
+        by_name = pd.Series(TRUTH, index=[f"n{i}" for i in range(60)])[names]
+        bare = model().fit(None, by_name.where(by_name.index.str.len() < 3), edge_index=links)
+        said = pd.Series(bare.predict(edge_index=links[::-1]), index=pd.unique(links[::-1].to_numpy().ravel()))
+        assert bare.score(y=by_name, edge_index=links[::-1]) == pytest.approx((said[names] == by_name).mean())
+
+    def test_labels_of_node_rows_are_matched_by_the_names_in_the_index_of_the_frame(self) -> None:
+        frame = pd.DataFrame(X, index=[f"n{i}" for i in range(60)])
+        nodes, in_order = NodeRows(frame, EDGES), pd.Series(Y, index=frame.index)
+        expected = model().fit(nodes, in_order).predict_proba()
+        np.testing.assert_array_equal(model().fit(nodes, in_order[::-1]).predict_proba(), expected)
+        np.testing.assert_array_equal(model().fit(nodes[:30], in_order[:30][::-1]).predict_proba(), expected)
+        scores = [cross_validate(model(), nodes, y=y, cv=2)["test_score"] for y in (in_order, in_order[::-1], Y)]
+        assert np.ptp(scores, axis=0).max() == 0
+        known = pd.Series(Y)[Y >= 0]  # an index that names no node
+        np.testing.assert_array_equal(model().fit(nodes[Y >= 0], known).predict_proba(), expected)
+
+    def test_labels_of_other_rows_than_those_given_are_refused(self) -> None:
+        frame = pd.DataFrame(X, index=[f"n{i}" for i in range(60)])
+        backwards = pd.Series(Y, index=frame.index)[::-1]
+        with pytest.raises(InvalidInput, match="y has a label for 'n59', which is not the name of a node"):
+            model().fit(NodeRows(frame, EDGES)[:30], backwards[:30])
+
+    def test_numbers_of_folds_may_be_those_of_numpy(self, tmp_path: Any) -> None:
+        folded = model(validation=None)
+        search = GridSearchCV(folded, {"folds": np.arange(2, 4)}, cv=LabelMask(np.int64(2)))  # type: ignore[arg-type]
+        best = search.fit(NodeRows(X, EDGES), Y).best_estimator_
+        best.save(tmp_path / "best")
+        assert SelfTrainingClassifier.load(tmp_path / "best").folds == best.folds
+        expected = cross_validate(model(), X, EDGES, Y, cv=2)["test_score"]
+        assert cross_validate(model(), X, EDGES, Y, cv=np.int64(2))["test_score"] == pytest.approx(expected)
+
+    def test_words_are_not_scored_against_numbers_nor_nodes_without_weight(self) -> None:
+        fitted = model().fit(X, Y, edge_index=EDGES)
+        with pytest.raises(InvalidInput, match="y has labels such as '0', the model has classes such as 0"):
+            fitted.score(y=TRUTH.astype(str))
+        with pytest.raises(InvalidInput, match="every labelled node has sample_weight 0"):
+            fitted.score(y=TRUTH, sample_weight=np.zeros(60))
+        assert fitted.score(y=TRUTH.astype(float)) == fitted.score(y=TRUTH)
+
     def test_7_and_7_0_and_the_word_7_are_one_name_as_in_tables(self) -> None:
         expected = model().fit(SCALED, Y, edge_index=EDGES)
         words = pd.DataFrame(X, index=[str(i) for i in range(1000, 1060)])

@@ -1,5 +1,6 @@
 """`bangs predict`: apply a saved model to a grown graph, or to another one with the same columns."""
 
+import warnings
 from collections import Counter
 from pathlib import Path
 from typing import Annotated, Any
@@ -57,7 +58,9 @@ def predict(
     own_graph = read_user_graph(graph, **tables, fill=fill, encoding=encoding)
     output.notes(own_graph.notes)
     new = ~are_node_names(own_graph.ids, model.node_names_)  # first, as it raises if the store of the fit was moved
-    probs = model.predict_proba(own_graph.data, names=own_graph.ids)
+    with warnings.catch_warnings(record=True) as caught:
+        probs = model.predict_proba(own_graph.data, names=own_graph.ids)
+    output.notes(str(warning.message) for warning in caught)
     classes = [str(name) for name in model.classes_]
     known = [own_graph.classes[label] if label >= 0 else "" for label in own_graph.data.y.tolist()]
     make_folder(path.parent)

@@ -1,6 +1,7 @@
 """SelfTrainingClassifier: graph self-training as a scikit-learn classifier."""
 
 import numbers
+import warnings
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, ClassVar, Literal, Self
@@ -24,16 +25,26 @@ from bangs.estimator import saved_classifier
 from bangs.estimator.build_candidates import build_candidates, without_effect
 from bangs.estimator.candidates import Candidate, refined
 from bangs.estimator.contest import Contest, Ensemble, Progress
+from bangs.estimator.edge_inputs import as_pandas, is_table, named_nodes, row_names
 from bangs.estimator.explanation import Explanation, count_models, explanation
 from bangs.estimator.feature_scaling import FeatureScaling
 from bangs.estimator.fit_checkpoints import Keeper
-from bangs.estimator.fitted import FittedAttributes, averaged, check_structure, fitted_members, snapshot_of, with_points
+from bangs.estimator.fitted import (
+    FittedAttributes,
+    averaged,
+    check_structure,
+    fitted_members,
+    positions_warning,
+    snapshot_of,
+    with_points,
+)
 from bangs.estimator.folds import check_folds, seeds_of
 from bangs.estimator.inference import calibrate_logits
 from bangs.estimator.inputs import Inputs, check_columns, in_memory, prepare
-from bangs.estimator.label_inputs import as_labels, as_sample_weights, in_order, mask_of
+from bangs.estimator.label_inputs import as_labels, as_sample_weights, in_order, label_rows, mask_of
 from bangs.estimator.linear import LinearTrainer
 from bangs.estimator.members import View
+from bangs.estimator.node_rows import NodeRows
 from bangs.estimator.reasons import node_of, reasons
 from bangs.estimator.tasks import TrainingData, tasks_of, training_data
 from bangs.graphs.splits import check_share
@@ -277,15 +288,20 @@ class SelfTrainingClassifier(FittedAttributes, ClassifierMixin, BaseEstimator): 
     ) -> float:
         """Accuracy over the nodes with a label; of a `Data` with a `test_mask` over its test nodes.
 
-        Without X the nodes are those of the fitted graph; a series or dict y is then matched by their names.
+        Without X and edges the nodes are those of the fitted graph. A series or dict y is matched by the names of the
+        nodes, as in `fit`.
         """
         predicted = self.predict(X, edge_index, edge_weight=edge_weight)
         has_labels = isinstance(X, Data | Store)
         y = X.get("y") if has_labels and y is None else y
         if y is None:
             raise InvalidInput("a score needs labels; give y, -1 where a label is unknown")
-        rows = pd.DataFrame(index=pd.Index(self.node_names_)) if X is None else X
-        target, classes = as_labels(in_order(rows, y), len(predicted))
+        target, classes = as_labels(in_order(self._label_rows(X, y, len(predicted), edge_index), y), len(predicted))
+        if (classes.dtype.kind == "U") != (self.classes_.dtype.kind == "U"):
+            raise InvalidInput(
+                f"y has labels such as {classes.tolist()[0]!r}, the model has classes such as "
+                f"{self.classes_.tolist()[0]!r}; give both as words, or both as numbers"
+            )
         known = target >= 0
         if has_labels and (test := mask_of(X, "test", len(predicted))) is not None:
             known &= test
@@ -293,7 +309,17 @@ class SelfTrainingClassifier(FittedAttributes, ClassifierMixin, BaseEstimator): 
             raise InvalidInput("no node to score has a label")
         scored = known.numpy()
         weights = None if sample_weight is None else as_sample_weights(sample_weight, len(predicted))[scored]
+        if weights is not None and weights.sum() == 0:
+            raise InvalidInput("every labelled node has sample_weight 0, so there is none to score")
         return float(np.average(predicted[scored] == classes[target.numpy()[scored]], weights=weights))
+
+    def _label_rows(self, X: Any, y: Any, nodes: int, edge_index: Any) -> pd.DataFrame | None:
+        """What labels y of the nodes that are scored are matched with."""
+        if X is None:
+            return pd.DataFrame(index=named_nodes(edge_index) if is_table(edge_index) else pd.Index(self.node_names_))
+        X = as_pandas(X)
+        named = not isinstance(X, NodeRows | Data | Store | pd.DataFrame)
+        return label_rows(X, y, nodes, row_names(edge_index, nodes) if named else None)
 
     @default_torch_modes()
     def explain(self, node: int | str, top: int = 5) -> Explanation:
@@ -397,6 +423,9 @@ class SelfTrainingClassifier(FittedAttributes, ClassifierMixin, BaseEstimator): 
                     "this model scales its features, but a store on disk is read as it is; give X instead"
                 )
             graph.x = self.scaling_(graph.x)
+        compared = self.snapshot_.graph, self.node_names_, graph, inputs.names
+        if sentence := positions_warning(self.members_, self.columns_, *compared):
+            warnings.warn(sentence, stacklevel=4)
         device = choose_device(self.device)
         logits = averaged(self.members_, len(self.classes_), graph, inputs.names, self.seed_, device)
         logits = calibrate_logits(self.snapshot_, logits, graph, self._calibrator())

@@ -23,6 +23,9 @@ ROWS_HINT = (
     "; if scikit-learn cut the rows of X, use bangs.cross_validate or bangs.NodeRows, which keep the graph whole"
 )
 
+# nodes that edges alone may have, for every number in the edges and in all; more would be ids taken for row numbers
+MAX_NODES_PER_NUMBER, MAX_BARE_NODES = 100, 10_000
+
 
 def edges(edge_index: Any, nodes: int, names: "pd.Index[Any] | None" = None) -> tuple[Tensor, Tensor | None]:
     """Edges long [2, E] and their weights float [E]; None = all weights are equal.
@@ -59,6 +62,11 @@ def node_names(graph: Any) -> "pd.Index[Any] | None":
         names = pd.Index(list(graph.nodes), tupleize_cols=False)
     elif hasattr(graph, "get_edgelist") and hasattr(graph, "vcount"):
         names = pd.Index(list(graph.vs["name"] if "name" in graph.vs.attributes() else range(graph.vcount())))
+        if not names.is_unique:
+            raise InvalidInput(
+                f"two nodes of the graph have the name {names[names.duplicated()][0]!r}; give every node its own "
+                "name, or delete the names: del graph.vs['name']"
+            )
     return names
 
 
@@ -87,7 +95,13 @@ def _count_nodes(edge_index: Any) -> int:
     index, _ = edges(edge_index, 0)
     if index.is_floating_point() or index.is_complex():
         raise InvalidInput(f"edge_index must hold whole numbers, got {index.dtype}")
-    return int(index.max()) + 1 if index.numel() else 0
+    nodes, named = int(index.max()) + 1 if index.numel() else 0, len(index.unique())
+    if nodes > MAX_NODES_PER_NUMBER * named + MAX_BARE_NODES:
+        raise InvalidInput(
+            f"edge_index has {named:,} different numbers and the largest is {nodes - 1:,}, so they are names of nodes, "
+            "not row numbers; give a frame, whose nodes have names: pandas.DataFrame(edge_index.T)"
+        )
+    return nodes
 
 
 def rows_by_name(names: "pd.Index[Any]", wanted: "pd.Index[Any]") -> npt.NDArray[np.int64]:
@@ -117,14 +131,15 @@ def row_names(edge_index: Any, nodes: int) -> "pd.Index[Any] | None":
             f"the graph has {len(names):,} nodes, X has {nodes:,} rows; "
             f"give a frame X whose index names the nodes{ROWS_HINT}"
         )
-    if not all(isinstance(name, numbers.Integral) for name in names):
-        return names
-    if set(names) == set(range(nodes)):
+    whole = all(isinstance(name, numbers.Integral) for name in names)
+    if whole and set(names) == set(range(nodes)):
         return None
-    if not names.is_monotonic_increasing:
+    numbered = whole or all(text.isdecimal() for text in _text(names))
+    if numbered and not pd.Index([int(name) for name in names]).is_monotonic_increasing:
+        what = f"numbers, but not 0 … {nodes - 1}" if whole else "numbers as text or with decimals"
         warnings.warn(
-            f"the nodes of the graph are numbers, but not 0 … {nodes - 1}: the rows of X and y are taken in the order "
-            f"of the graph's nodes, {names[0]} first; give a frame X whose index names the nodes to be sure",
+            f"the nodes of the graph are {what}: the rows of X and y are taken in the order of the graph's nodes, "
+            f"{names[0]} first; give a frame X whose index names the nodes to be sure",
             stacklevel=4,
         )
     return names
@@ -272,10 +287,16 @@ def edge_columns(frame: pd.DataFrame) -> pd.DataFrame:
     found: dict[str, str | None] = {}
     for role in ("source", "target", "weight"):
         found[role] = guess(role, texts, [name for name in found.values() if name is not None])
+    ends = [name for name in (found["source"], found["target"]) if name is not None]
+    if len(ends) == 1 and len(ends[0]) == 1:  # `v` tells an end beside `u` only, else `w` may be the other end
+        found = {role: None if name is None or len(name) == 1 else name for role, name in found.items()}
     others = [name for name in texts if name not in found.values()]
     for role in ("source", "target"):
         if found[role] is None and others:
             found[role] = others.pop(0)
+    if found["weight"] is None and (weight := guess("weight", others, [])) is not None:
+        found["weight"] = weight
+        others.remove(weight)
     if found["target"] is None or others or len(set(texts)) < len(texts):
         raise InvalidInput(
             "a frame of edges has the columns source and target, and perhaps weight, got "
@@ -294,6 +315,9 @@ def _frame_edges(frame: pd.DataFrame, nodes: int, names: "pd.Index[Any] | None")
         if (rows < 0).any():
             row = int(np.flatnonzero(rows < 0)[0])
             name = frame.iloc[row, end]
+            if bool(frame.iloc[[row], end].isna().all()):
+                column = frame.columns[end]
+                raise InvalidInput(f"row {row} of the edges names no node in column '{column}'; fill it in, or drop it")
             where = f"among the row numbers 0 … {nodes - 1} of X" if names is None else "in the index of X"
             raise InvalidInput(
                 f"row {row} of the edges names node {name.item() if isinstance(name, np.generic) else name!r} in "

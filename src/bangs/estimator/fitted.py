@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 import torch
 from torch import Tensor
+from torch_geometric.data import Data
 
 from bangs.calibration.calibrators import Calibrator
 from bangs.core.types import Prediction, Task
@@ -117,6 +118,29 @@ def check_structure(rule: int, members: Sequence[FittedMember], columns: Encodin
             "this model was fitted by an earlier version of bangs, which computed features from the edges in another "
             "way; fit it again to predict another graph"
         )
+
+
+def positions_warning(
+    members: Sequence[FittedMember], columns: Encoding | None, fitted: Any, fitted_names: Any, graph: Any, names: Any
+) -> str | None:
+    """A sentence if positions matter and most edges of a graph are not those of the fitted one, by names; else None."""
+    bare = columns is not None and columns.structural is not None
+    share = sum(member.weight for member in members if bare or member.view != "features")
+    if share == 0 or not isinstance(fitted, EdgeList) or not isinstance(graph, Data) or graph.num_edges == 0:
+        return None
+    numbers = {name: number for number, name in enumerate(fitted_names)}
+    rows = np.array([numbers.get(name, -1) for name in names])
+    source, target = rows[graph.edge_index.cpu().numpy()]
+    fitted_source, fitted_target = fitted.edge_index.numpy()
+    fitted_keys = fitted_source * fitted.num_nodes + fitted_target
+    known = (source >= 0) & (target >= 0) & np.isin(source * fitted.num_nodes + target, fitted_keys)
+    if 2 * int(known.sum()) >= len(known):
+        return None
+    return (
+        f"{int(known.sum()):,} of {len(known):,} edges are those of the fitted graph, so positions of nodes cannot be "
+        f"compared, and models that see them have {share:.0%} of the weight: predictions may be wrong. Give nodes the "
+        "names that they had in the fit; for another graph, fit with features='features' (--features features)"
+    )
 
 
 def snapshot_of(

@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -31,7 +32,7 @@ class Folds:
         random numbers only.
         """
         check_folds(folds)
-        target = target.cpu()
+        folds, target = int(folds), target.cpu()
         generator = Streams((seed,)).at("folds").generators()[0]
         shuffled: list[Tensor] = []
         single = []
@@ -60,9 +61,11 @@ class Folds:
         return Task(graph, Labels.given(self.given), self.held, classes).to(device)
 
 
-def check_folds(folds: int | None) -> None:
+def check_folds(folds: Any) -> None:
     """Raises where a number of folds is invalid."""
-    if folds is not None and (isinstance(folds, bool) or not isinstance(folds, int) or not 2 <= folds <= MAX_FOLDS):
+    if folds is not None and (
+        isinstance(folds, bool) or not isinstance(folds, int | np.integer) or not 2 <= folds <= MAX_FOLDS
+    ):
         raise InvalidInput(
             f"folds must be a whole number from 2 to {MAX_FOLDS}, or None for {DEFAULT_FOLDS}, got {folds!r}"
         )

@@ -19,6 +19,7 @@ from bangs.estimator.edge_inputs import (
     ROWS_HINT,
     as_pandas,
     both_ways,
+    count_rows,
     edges,
     is_table,
     named_nodes,
@@ -27,6 +28,7 @@ from bangs.estimator.edge_inputs import (
     weights,
     without_repeats,
 )
+from bangs.estimator.label_inputs import label_rows
 from bangs.estimator.node_rows import NodeRows
 from bangs.graphs.csr import check_indices, check_range, check_scipy
 from bangs.graphs.sparse import csr, to_torch
@@ -85,7 +87,8 @@ def prepare(
             raise InvalidInput("a Store carries its own edges; give either a Store or X and edge_index, not both")
         source = X if fitted else in_memory(X)
         graph = source.unlabelled() if isinstance(source, Store) else as_graph(source, directed=True)
-        return Inputs(graph, source, y, names_of(X, int(graph.num_nodes or 0)) if names is None else names, None)
+        nodes = int(graph.num_nodes or 0)
+        return Inputs(graph, source, y, names_of(X, nodes) if names is None else _as_names(names, nodes), None)
     X = as_pandas(X)
     if columns is not None and columns.columns:
         X, edge_index, edge_weight = _as_fitted_frame(X, edge_index, edge_weight, columns, feature_names)
@@ -104,8 +107,11 @@ def prepare(
     if encoding is not None and not encoding.columns:
         numeric = bare = _zero_column(X.index)
     graph = as_graph(numeric, edge_index, edge_weight, directed=directed)
-    source = numeric if isinstance(numeric, Data | pd.DataFrame) else None
-    names = names_of(numeric, int(graph.num_nodes or 0), edge_index) if names is None else names
+    nodes = int(graph.num_nodes or 0)
+    in_graph = None if isinstance(numeric, Data | pd.DataFrame) else row_names(edge_index, nodes)
+    given = in_graph if names is None else _as_names(names, nodes)
+    source = numeric if isinstance(numeric, Data) else label_rows(numeric, y, nodes, given)
+    names = names_of(numeric, nodes, in_graph) if names is None else given
     if bare is not None:
         x, structural = standardised(graph, names, seed, None if columns is None else columns.structural)
         graph.x, encoding = torch.from_numpy(x), replace(encoding or Encoding(), structural=structural)
@@ -165,22 +171,31 @@ def _check_edge_range(graph: Data) -> None:
         return
     if int(index.max()) >= nodes > 0:
         wrong = int((index >= nodes).any(0).nonzero()[0])
+        from_1 = int(index.min()) == 1 and int(index.max()) == nodes
         raise InvalidInput(
-            f"edge {wrong} joins nodes {index[:, wrong].tolist()}, but nodes are numbered 0 … {nodes - 1}{ROWS_HINT}"
+            f"edge {wrong} joins nodes {index[:, wrong].tolist()}, but nodes are numbered 0 … {nodes - 1}"
+            f"{'; if the edges count from 1, give edge_index - 1' if from_1 else ROWS_HINT}"
         )
 
 
-def names_of(X: Any, nodes: int, edge_index: Any = None) -> Any:
+def names_of(X: Any, nodes: int, in_graph: "pd.Index[Any] | None" = None) -> Any:
     """The names of the nodes: an array, or `NodeNames`.
 
-    They are the index of a frame, the names in a store or in a networkx or igraph graph, or 0 … N−1.
+    They are the index of a frame, the names in a store or those of a networkx or igraph graph, or 0 … N−1.
     """
     if isinstance(X, Store):
         names = NodeNames(StoreReference.of(X))
         return np.array(list(names), dtype=object) if X.fits else names
-    index = X.index if isinstance(X, pd.DataFrame) else row_names(edge_index, nodes)
+    index = X.index if isinstance(X, pd.DataFrame) else in_graph
     index = pd.RangeIndex(nodes) if index is None else index
     return np.array([str(name) for name in index], dtype=object)
+
+
+def _as_names(names: Any, nodes: int) -> Any:
+    """The names of N nodes, given by the user: str [N], an array or `NodeNames`."""
+    if count_rows(names, "names") != nodes:
+        raise InvalidInput(f"names must hold one name per node [{nodes}], got {len(names)}")
+    return names if isinstance(names, NodeNames) else np.array([str(name) for name in names], dtype=object)
 
 
 def in_memory(store: Store) -> Data | Store:

@@ -23,6 +23,8 @@ from bangs.graphs.tables.numbers import MISSING
 
 Classes = npt.NDArray[Any]
 
+LARGE_NUMBERS = "labels must be words or 64-bit numbers; write [str(label) for label in y]"
+UNKNOWN_AS_TEXT = (*MISSING, "-1", "-1.0", "nat", "<na>")  # what `str` makes of unknown labels
 MAX_FLOAT_CLASSES = 10  # different numbers with decimals that are classes, even if most of them occur once
 
 
@@ -46,13 +48,30 @@ def in_order(X: Any, y: Any) -> Any:
     unknown = rows < 0
     if not unknown.any():
         return y.set_axis(X.index[rows]).reindex(X.index)
-    if y.index.equals(pd.RangeIndex(len(y))):
+    if y.index.equals(pd.RangeIndex(len(X))):
         return y
-    name = y.index[unknown][0]
+    wrong, names = y.index[unknown].tolist()[0], listed([str(name) for name in X.index[:3]])
     raise InvalidInput(
-        f"y has a label for {name!r}, which is not in the index of X; give both the same index, or y.to_numpy() if its "
-        "labels stand in the order of the rows"
+        f"y has a label for {wrong!r}, which is not the name of a node; the names in the index of X or in the "
+        f"graph are {names} …. Write y with these names, or y.to_numpy() if its labels stand in the order of the rows"
     )
+
+
+def label_rows(X: Any, y: Any, nodes: int, names: Any = None) -> pd.DataFrame | None:
+    """What `in_order` matches labels y with: a frame whose index names the nodes; None = y has the order of the rows.
+
+    It is X itself, or one with the `names` [N] of the nodes of an X that is no frame, such as those of a networkx
+    graph. A series is matched with these only if its index has no other names. A dict is matched with row numbers if
+    there are no names.
+    """
+    if isinstance(X, pd.DataFrame):
+        return X
+    index = None if names is None else pd.Index(names, tupleize_cols=False)
+    if isinstance(y, Mapping):
+        return pd.DataFrame(index=pd.RangeIndex(nodes) if index is None else index)
+    if index is None or not isinstance(y, pd.Series | pd.DataFrame) or y.index.equals(pd.RangeIndex(len(y))):
+        return None
+    return pd.DataFrame(index=index) if index.is_unique and (rows_by_name(index, y.index) >= 0).all() else None
 
 
 def as_labels(y: Any, nodes: int, read: Tensor | None = None) -> tuple[Tensor, Classes]:
@@ -104,8 +123,7 @@ def labelled(X: Any, y: Any, nodes: int) -> tuple[Tensor, Classes, Split | None]
     `train_mask`.
     """
     data = X if isinstance(X, Data | Store) else Data()
-    rows = pd.DataFrame(index=pd.RangeIndex(nodes)) if isinstance(y, Mapping) and not isinstance(X, pd.DataFrame) else X
-    y = data.get("y") if y is None else in_order(rows, y)
+    y = data.get("y") if y is None else in_order(label_rows(X, y, nodes), y)
     if y is None:
         raise InvalidInput("requires y to be passed, but the target y is None: give one label per node, -1 = unknown")
     train, *others = (mask_of(data, name, nodes) for name in ("train", "val", "test"))
@@ -138,7 +156,7 @@ def check_class_names(classes: Classes, keep: Any) -> None:
     if kept is None or not all(isinstance(name, str) for name in kept):
         raise InvalidInput(f"keep must be a list of labels that are words, such as ['unknown'], got {keep!r}")
     names = classes.tolist() if classes.dtype.kind == "U" else []
-    no_label = {*placeholders(names), *(name for name in names if name.lower() in MISSING)}
+    no_label = {*placeholders(names), *(name for name in names if name.strip().lower() in UNKNOWN_AS_TEXT)}
     if refused := [name for name in names if name in no_label and name not in kept]:
         raise InvalidInput(
             f'class {listed(refused)} looks like a word for "no label"; if it means that, write None instead; if it is '
@@ -157,6 +175,8 @@ def _float_labels(values: Classes, known: npt.NDArray[np.bool_]) -> Classes:
     if not np.isfinite(values[known]).all():
         raise InvalidInput("Input contains infinity: labels must be words or finite numbers")
     if bool((np.mod(values[known], 1) == 0).all()):
+        if np.abs(values[known]).max() >= 2.0**63:
+            raise InvalidInput(LARGE_NUMBERS)
         return np.where(known, values, -1).astype(np.int64)
     classes, labels = len(np.unique(values[known])), int(known.sum())
     if many_classes(classes, labels) or (classes > MAX_FLOAT_CLASSES and 2 * classes > labels):
@@ -171,6 +191,8 @@ def _known(values: Classes) -> tuple[Classes, npt.NDArray[np.bool_]]:
     """The labels, and which of them are known: bool [N]."""
     if values.dtype.kind == "O":
         return _known_objects(values)
+    if values.dtype.kind in "mM":
+        raise InvalidInput(f"labels must be all words or all numbers, got {values.dtype}; write y.astype(str)")
     if values.dtype.kind in "US":  # numpy turns a -1 among strings into "-1"
         return values, (values != values.dtype.type()) & (values.astype(str) != "-1")
     return values, (values != -1) & (~np.isnan(values) if values.dtype.kind == "f" else True)
@@ -219,4 +241,4 @@ def _whole_or_float(values: Classes) -> Classes:
     try:
         return np.array([int(value) for value in values], dtype=np.int64)
     except OverflowError as error:
-        raise InvalidInput("labels must be words or 64-bit numbers; write [str(label) for label in y]") from error
+        raise InvalidInput(LARGE_NUMBERS) from error

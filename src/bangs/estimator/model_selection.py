@@ -12,9 +12,9 @@ import torch
 from torch_geometric.data import Data
 
 from bangs.errors import InvalidInput
-from bangs.estimator.edge_inputs import count_rows, named_nodes
+from bangs.estimator.edge_inputs import as_pandas, count_rows, named_nodes, row_names
 from bangs.estimator.folds import Folds
-from bangs.estimator.label_inputs import as_labels, labelled
+from bangs.estimator.label_inputs import as_labels, label_rows, labelled
 from bangs.estimator.node_rows import NodeRows
 
 Rows = npt.NDArray[np.int64]
@@ -35,7 +35,7 @@ class LabelMask:
         """For every part, the rows whose labels are seen and the rows whose labels are hidden."""
         if y is None:
             raise InvalidInput("LabelMask hides labels; give y, -1 or None where a label is unknown")
-        if isinstance(self.n_splits, bool) or not isinstance(self.n_splits, int) or self.n_splits < 2:
+        if isinstance(self.n_splits, bool) or not isinstance(self.n_splits, int | np.integer) or self.n_splits < 2:
             raise InvalidInput(f"LabelMask hides labels in a whole number of parts from 2, got {self.n_splits!r}")
         target, _ = as_labels(y, count_rows(y, "y"))
         folds = Folds.of(target, self.n_splits, self.random_state)
@@ -73,12 +73,14 @@ def cross_validate(
     """
     X = pd.DataFrame(index=named_nodes(edge_index, y)) if X is None and edge_index is not None else X
     rows = X if isinstance(X, NodeRows) else NodeRows(X, edge_index, edge_weight)
-    frame = X.to_pandas() if hasattr(X, "to_pandas") else X
-    source = frame if isinstance(frame, Data | pd.DataFrame) else None
+    frame = as_pandas(X)
+    y = X.in_order(y) if isinstance(X, NodeRows) else y
+    in_graph = None if isinstance(X, NodeRows | Data | pd.DataFrame) else row_names(edge_index, len(rows))
+    source = frame if isinstance(frame, Data) else label_rows(frame, y, len(rows), in_graph)
     target, classes, _ = labelled(source, y, len(rows))
     known = (target >= 0).nonzero().flatten()
-    if isinstance(cv, int):
-        cv = LabelMask(cv)
+    if isinstance(cv, int | np.integer):
+        cv = LabelMask(int(cv))
     result = sklearn.model_selection.cross_validate(
         model,
         rows[known.numpy()],

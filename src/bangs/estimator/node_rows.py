@@ -12,7 +12,7 @@ from torch_geometric.data import Data
 
 from bangs.errors import InvalidInput
 from bangs.estimator.edge_inputs import as_pandas, count_rows, named_nodes
-from bangs.estimator.label_inputs import label_array
+from bangs.estimator.label_inputs import in_order, label_array, label_rows
 
 Rows = npt.NDArray[np.int64]
 
@@ -86,9 +86,17 @@ class NodeRows:
                 f"an estimator that knows no graph needs numbers, and X holds others ({error}); encode its words first"
             ) from error
 
+    def in_order(self, y: Any) -> Any:
+        """Labels of the rows in their order: a series whose index names nodes of the frame X is matched by names."""
+        X = as_pandas(self.X)
+        if not isinstance(X, pd.DataFrame) or not isinstance(y, pd.Series | pd.DataFrame) or not y.index.is_unique:
+            return y
+        named = label_rows(None, y, self.nodes, X.index) is not None
+        return in_order(X.iloc[self.rows, :0], y) if named else y
+
     def spread(self, y: Any) -> npt.NDArray[Any]:
         """Labels of the rows [n] as labels of all nodes [N], None where a node is not among the rows."""
-        y = label_array(y)
+        y = label_array(self.in_order(y))
         y = y[:, 0] if y.ndim == 2 and y.shape[1] == 1 else y
         if y.shape != (len(self),):
             raise InvalidInput(f"y must hold one label per row [{len(self)}], got shape {list(y.shape)}")
