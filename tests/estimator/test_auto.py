@@ -11,10 +11,12 @@ import torch
 from torch_geometric.data import Data
 
 from bangs import SelfTrainingClassifier
+from bangs.calibration.calibrators import Uncalibrated
 from bangs.core.rng import Streams
 from bangs.core.types import Labels, Task, one_hot
 from bangs.errors import Diverged
 from bangs.estimator import candidates, contest, linear
+from bangs.estimator.build_candidates import without_effect
 from bangs.estimator.candidates import linear_candidates, refined, soft_method
 from bangs.estimator.fit_checkpoints import Keeper
 from bangs.estimator.fitted import positions_warning
@@ -495,7 +497,10 @@ def test_a_linear_model_that_diverges_leaves_the_others_to_be_refined(
     ],
 )
 def test_settings_that_change_nothing_are_named(settings: dict[str, Any], idle: list[str]) -> None:
-    model = SelfTrainingClassifier(device="cpu", **settings).fit(world(nodes=90)[0])
-    assert [note for note in model.notes_ if note.startswith("the setting")] == [
-        f"the setting {name} makes no difference to this fit" for name in idle
-    ]
+    defaults = SelfTrainingClassifier().get_params(deep=False)
+    assert without_effect({**defaults, **settings}, defaults, Uncalibrated(), world(nodes=90)[0], 72) == idle
+
+
+def test_a_fit_notes_the_settings_that_change_nothing() -> None:
+    model = SelfTrainingClassifier(k=3, rounds=1, epochs=2, method="soft", model="gcn", device="cpu").fit(world()[0])
+    assert model.notes_ == ["the setting k makes no difference to this fit"]

@@ -109,7 +109,7 @@ BROKEN = [
     Broken(
         "two-tables", "nodes: both nodes.csv and nodes.tsv", "remove or rename one", nodes(NODES, nodes__tsv=b"id\n")
     ),
-    Broken("empty", "nodes.csv: the file is empty", "first row name", nodes("")),
+    Broken("empty", "nodes.csv: the file is empty", "column names in the first row", nodes("")),
     Broken("empty", "edges.csv: the file is empty", "first row", edges("\ufeff \n\n ")),
     Broken("no-rows", "nodes.csv: a header and no rows", "needs nodes", nodes("id,label\n")),
     Broken("no-rows", "edges.csv: no rows", "needs edges", edges("source,target")),
