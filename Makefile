@@ -27,7 +27,7 @@ browser: ## Chromium for the tests of the page, where it is missing and may be i
 	@.ci/browser
 
 test: $(READY) browser ## the whole test run, with coverage
-	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n auto --dist loadfile --cov --cov-report=term --cov-fail-under=90
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n auto --dist loadfile --no-loadscope-reorder --cov --cov-report=term --cov-fail-under=90
 
 check: $(READY) ## format, lint, types, import contracts, workflow files, documentation, tests
 	$(BIN)/ruff format --check .

@@ -2,7 +2,7 @@
 
 import threading
 from collections.abc import Iterator
-from http.server import BaseHTTPRequestHandler, HTTPServer
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
@@ -168,7 +168,7 @@ def test_a_page_from_another_origin_cannot_post(tab: Browser, tmp_path: Path) ->
 
         def log_message(self, *args: object) -> None: ...
 
-    evil = HTTPServer(("127.0.0.1", 0), Evil)
+    evil = ThreadingHTTPServer(("127.0.0.1", 0), Evil)
     threading.Thread(target=evil.serve_forever, daemon=True).start()
     try:
         with served(folder) as server:
