@@ -229,7 +229,7 @@ def _note_unusual_weights(weights: npt.NDArray[np.float64], diagnostics: FileDia
     """Note weights of 0, and weights far from 1, the weight of the self-loops that graph networks add."""
     positive = weights[weights > 0]
     if len(positive) < len(weights):
-        diagnostics.note("edges of weight 0 do not count")
+        diagnostics.note("edges of weight 0 do not count, except in models that ignore weights")
     if len(positive) and not 0.01 <= (middle := float(np.median(positive))) <= 100:
         diagnostics.note(
             f"the median weight is {middle:.3g}, while a node counts itself with weight 1; "
