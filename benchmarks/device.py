@@ -30,10 +30,10 @@ from bangs.core.types import Labels, Task
 from bangs.graphs import splits
 from bangs.nn.matmul import matmul_precision
 from bangs.nn.subgraphs import Subgraph
+from bangs.training.epoch_loop import CapturedSession
 from bangs.training.precomputed_hop import PrecomputedHop
 from bangs.training.presets import trainer
 from bangs.training.trainer import Learner
-from bangs.training.training_session import CapturedSession
 from measuring import graph, in_turns, options, show, table
 
 EPOCHS = 50  # a turn

@@ -24,7 +24,7 @@ from bangs.calibration.calibrators import ETS
 from bangs.core.types import Prediction
 from bangs.experiments.experiment import Experiment, exam_of
 from bangs.selftraining.loop import State
-from bangs.training.training_session import CapturedSession, EagerSession, TrainingSession
+from bangs.training.epoch_loop import CapturedSession, EagerSession, TrainingSession
 from bangs.utils.devices import choose_device
 from measuring import Times, graph, options, peak_bytes, resident, show
 from plain_selection import PlainSelection

@@ -19,18 +19,18 @@ import torch
 
 from bangs import SelfTrainingClassifier
 from bangs.estimator import classifier
+from bangs.estimator.candidate_search import CandidateSearch, Ensemble
 from bangs.estimator.candidates import RIDGES
-from bangs.estimator.contest import Contest, Ensemble
+from bangs.estimator.feature_views import view_of
 from bangs.estimator.inference import apply
-from bangs.estimator.views import view_of
 from few_labels import DEVELOPMENT, SLOW, _with_labels, chose_settings, drawn, unlabelled
 
 MAX_NODES = 1_500  # nodes of a graph that are kept
 FIRST = f" {RIDGES[0]:g} · soft · "  # in the names of candidates that every fit tries, whoever is ahead
 
 
-class Watched(Contest):
-    """A contest that keeps its members."""
+class Watched(CandidateSearch):
+    """A search that keeps its members."""
 
     def _average(self, members: Any, standings: Any) -> Ensemble:
         ensemble = super()._average(members, standings)
@@ -49,7 +49,7 @@ def dump(name: str, count: int, draw: int, out: Path) -> str:
     warnings.filterwarnings("ignore")
     torch.set_num_threads(1)
     began = time.perf_counter()
-    classifier.Contest = Watched  # type: ignore[attr-defined]
+    classifier.CandidateSearch = Watched  # type: ignore[attr-defined]
     _, truth = unlabelled(name)
     y = drawn(truth, count, draw)
     model = SelfTrainingClassifier(device="cpu", random_state=draw).fit(_with_labels(name, y))

@@ -40,12 +40,13 @@ from bangs.estimator.folds import DEFAULT_FOLDS, Folds, mean_of_runs, unseen_pre
 from bangs.estimator.linear import LinearLearner
 from bangs.estimator.stacking import mixture, stacking_weights
 from bangs.experiments.tables.significance import LEVEL, Comparison, holm, paired
-from bangs.graphs.datasets import by_name
-from bangs.selftraining.methods import Budget, method
+from bangs.graphs.datasets import catalog
+from bangs.selftraining.budget import Budget
+from bangs.selftraining.methods import method
 from bangs.suggestion.batches import batch
-from bangs.suggestion.points import merged
-from bangs.suggestion.situation import Situation
+from bangs.suggestion.node_vectors import merged
 from bangs.suggestion.strategies import DEFAULT, STRATEGIES
+from bangs.suggestion.strategy_input import StrategyInput
 from measuring import DEVELOPMENT, page
 
 START, BATCHES = 2, 5  # labels a class, and batches of one label a class
@@ -67,7 +68,7 @@ label per class. Commits and machines are in `benchmarks/rows/README.md`.
 @lru_cache(maxsize=1)
 def opened(name: str) -> tuple[Data, Tensor, list[LinearLearner]]:
     """The graph without labels, the labels long [N], and a learner of every kind with its propagated features."""
-    data = by_name.load(name)
+    data = catalog.load(name)
     graph = Data(x=data.x, edge_index=data.edge_index, num_nodes=data.num_nodes)
     if data.get("edge_weight") is not None:
         graph.edge_weight = data.edge_weight
@@ -142,15 +143,15 @@ def curve(name: str, draw: int, strategy: str, repetition: int) -> dict[str, Any
             break
         available = pool & (label < 0)
         seed = 10_000 * draw + 100 * repetition + step
-        situation = Situation(
+        inputs = StrategyInput(
             graph, probs, label, available, points, disagreement, seed=seed, count=min(classes, int(available.sum()))
         )
         began = time.perf_counter()
-        taken = [item.node for item in batch(situation, STRATEGIES[strategy])[0]]
+        taken = [item.node for item in batch(inputs, STRATEGIES[strategy])[0]]
         seconds += time.perf_counter() - began
         available[taken] = False
         remaining = available.nonzero()[:, 0].numpy()
-        taken += rng.permutation(remaining)[: situation.count - len(taken)].tolist()  # where duplicates left too few
+        taken += rng.permutation(remaining)[: inputs.count - len(taken)].tolist()  # where duplicates left too few
         label[taken] = truth[taken]
     cell = {"graph": name, "draw": draw, "strategy": strategy, "repetition": repetition}
     return {**cell, "labels": counts, "seconds": round(seconds / BATCHES, 3), **accuracy}

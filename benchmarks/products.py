@@ -29,8 +29,9 @@ from bangs.core.rng import Streams
 from bangs.core.types import Split, Task
 from bangs.graphs.pagerank_push import Push
 from bangs.selection.scores import Banzhaf
+from bangs.selftraining.budget import Budget
 from bangs.selftraining.loop import SelfTrainer
-from bangs.selftraining.methods import Budget, method
+from bangs.selftraining.methods import method
 from bangs.training.neighbour_sampling import Sampling
 from bangs.training.presets import trainer
 from bangs.training.trainer import Learner

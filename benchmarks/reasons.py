@@ -8,7 +8,7 @@ thousands of neighbours.
 
 import torch
 
-from bangs.estimator.reasons import reasons
+from bangs.estimator.explanation_facts import reasons
 from bangs.graphs.edges import EdgeList
 from bangs.report.predictions_csv import predictions, pseudo_labels
 from bangs.runs.candidate_log import CandidateLog

@@ -24,11 +24,12 @@ from torch_geometric.data import Data
 
 from bangs.core.types import Round, Split, Task
 from bangs.graphs import splits
-from bangs.graphs.datasets import by_name
+from bangs.graphs.datasets import catalog
 from bangs.graphs.pagerank import PPR
+from bangs.selftraining.budget import Budget
 from bangs.selftraining.loop import Method, SelfTrainer, State
 from bangs.selftraining.loss_weights import Balance, BanzhafWeight, Certainty, Product
-from bangs.selftraining.methods import Budget, method
+from bangs.selftraining.methods import method
 from bangs.selftraining.soft_labels import Believe, Sharpen
 from bangs.training.presets import trainer
 
@@ -269,7 +270,7 @@ def main() -> None:
     args = parser.parse_args()
     for graph in args.graphs:
         args.graph = graph
-        data = by_name.load(graph if graph in by_name.DATASETS else f"{graph}.npz", args.data)
+        data = catalog.load(graph if graph in catalog.DATASETS else f"{graph}.npz", args.data)
         for per_class in args.per_class:
             for model in args.models:
                 for variant in args.variants:

@@ -61,10 +61,10 @@ def notebook(path: Path) -> str:
 def commands() -> str:
     """Every command with its arguments and options, as its help has them."""
     sys.path.insert(0, str(ROOT / "src"))
-    from bangs.cli.commands import FILES, load
+    from bangs.cli.commands import NAMES, load
 
     parts = ["# Commands\n", "`bangs COMMAND --help` prints the same in a terminal.\n"]
-    for name in FILES:
+    for name in NAMES:
         command = load(name)
         about, *examples = re.sub(r"\[/?[a-z]+\]", "", command.help or "").split("\n\n")
         parts += [f"## bangs {name}\n", _one_line(about) + "\n"]

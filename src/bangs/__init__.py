@@ -21,8 +21,8 @@ if TYPE_CHECKING:  # what the package offers; at run time each name is imported 
     from bangs.experiments.experiment import Experiment
     from bangs.experiments.reproduce import reproduce
     from bangs.graphs import splits
+    from bangs.graphs.augmentations import DropEdges, DropFeatures, Noise, Same
     from bangs.graphs.datasets.synthetic import citation
-    from bangs.graphs.graph_views import DropEdges, DropFeatures, Noise, Same
     from bangs.graphs.pagerank import PPR, ExactPPR
     from bangs.graphs.pagerank_push import Push
     from bangs.graphs.store import Store
@@ -32,9 +32,10 @@ if TYPE_CHECKING:  # what the package offers; at run time each name is imported 
     from bangs.runs import RunFolder, read_run
     from bangs.selection.quotas import Above, Balanced, Everyone, Nobody, Top, TopPerClass
     from bangs.selection.scores import Agreement, Alone, Banzhaf, Chance, Confidence, Logit
+    from bangs.selftraining.budget import Budget
     from bangs.selftraining.loop import Method, SelfTrainer, State
     from bangs.selftraining.loss_weights import Balance, BanzhafWeight, Certainty, Product
-    from bangs.selftraining.methods import METHODS, Budget, method
+    from bangs.selftraining.methods import METHODS, method
     from bangs.selftraining.published_settings import authors, paper
     from bangs.selftraining.soft_labels import Sharpen
     from bangs.selftraining.uncertainty import InformationGain, Transition

@@ -11,7 +11,7 @@ import pytest
 
 import bangs as package
 from bangs import Experiment, SelfTrainingClassifier
-from bangs.cli.commands import FILES, load, summary
+from bangs.cli.commands import NAMES, load, summary
 from bangs.utils import checkout
 from tests import ROOT
 from tests.cli.invoke import bangs
@@ -20,7 +20,7 @@ ANSWERS_AT_ONCE = """
 import sys
 from typer.testing import CliRunner
 from bangs.cli import app
-from bangs.cli.commands import FILES
+from bangs.cli.commands import NAMES
 
 def output_of(*words, **env):
     told = CliRunner().invoke(app, words, env=env, prog_name="bangs").output
@@ -35,7 +35,7 @@ assert "predict" in output_of("--help")
 assert output_of("--version").startswith("bangs 0.")
 assert completed("bangs pre") == ["predict"]
 assert completed("bangs run --see") == ["--seeds"]
-for name in FILES:
+for name in NAMES:
     assert "Example" in output_of(name, "-h") == output_of(name, "--help"), name
     assert "--nonsense" in output_of(name, "--nonsense"), name
 """
@@ -62,7 +62,7 @@ def test_what_is_left_out_is_the_librarys_own_default() -> None:
     assert len(fit) > 8
 
 
-@pytest.mark.parametrize("name", FILES)
+@pytest.mark.parametrize("name", NAMES)
 def test_a_command_is_listed_with_the_first_words_of_its_own_help(name: str) -> None:
     assert " ".join(load(name).help.split()).startswith(" ".join(summary(name).split()))
     assert len(summary(name)) > 20
@@ -126,7 +126,7 @@ def test_in_a_checkout_the_version_tells_the_commit(tmp_path: Path, monkeypatch:
     assert bangs("--version").out == f"bangs {package.__version__}\n"
 
 
-@pytest.mark.parametrize("name", FILES)
+@pytest.mark.parametrize("name", NAMES)
 def test_advice_on_memory_names_only_options_that_the_command_has(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     def fail(*words: Any, **more: Any) -> None:
         raise MemoryError

@@ -10,7 +10,7 @@ from torch_geometric.data import Data
 
 import bangs.calibration.calibrators
 import bangs.calibration.graph_calibrators
-import bangs.graphs.graph_views
+import bangs.graphs.augmentations
 import bangs.graphs.pagerank
 import bangs.selection.quotas
 import bangs.selection.scores
@@ -25,8 +25,9 @@ from bangs.core.types import Ranking, Round, Split, Task
 from bangs.graphs.datasets.synthetic import citation
 from bangs.graphs.splits import per_class
 from bangs.nn.models import GCN
+from bangs.selftraining.budget import Budget
 from bangs.selftraining.loop import Method, SelfTrainer, State
-from bangs.selftraining.methods import METHODS, Budget, method
+from bangs.selftraining.methods import METHODS, method
 from bangs.selftraining.published_settings import authors, paper
 from bangs.selftraining.uncertainty import InformationGain
 from bangs.training.trainer import Trainer
@@ -42,7 +43,7 @@ PARTS = {
     name: part
     for room in (
         bangs.graphs.pagerank,
-        bangs.graphs.graph_views,
+        bangs.graphs.augmentations,
         bangs.calibration.calibrators,
         bangs.calibration.graph_calibrators,
         bangs.training.model_views,

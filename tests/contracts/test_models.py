@@ -13,7 +13,8 @@ from bangs.core.rng import Streams
 from bangs.core.types import Labels, Split, Task
 from bangs.graphs.sparse import to_torch
 from bangs.nn import models
-from bangs.nn.ensemble import Network, Targets
+from bangs.nn.ensemble import Network
+from bangs.nn.loss import Targets
 from bangs.nn.models import MODELS, Architecture
 from bangs.nn.subgraphs import PreparedGraph, per_run_subgraph
 from bangs.training.trainer import Trainer

@@ -14,7 +14,7 @@ from bangs.calibration.calibrators import ETS, Temperature, Vector, calibrator
 from bangs.core.rng import Streams
 from bangs.core.types import Split, Task
 from bangs.errors import BangsError, DataUnavailable, InvalidInput, UnknownName
-from bangs.graphs.graph_views import DropEdges
+from bangs.graphs.augmentations import DropEdges
 from bangs.graphs.pagerank import PPR, ExactPPR
 from bangs.graphs.sparse import to_torch
 from bangs.nn.models import APPNP, GCN, SGC

@@ -15,13 +15,13 @@ from bangs.calibration.calibrators import Uncalibrated
 from bangs.core.rng import Streams
 from bangs.core.types import Labels, Task, one_hot
 from bangs.errors import Diverged
-from bangs.estimator import candidates, contest, linear
-from bangs.estimator.build_candidates import without_effect
+from bangs.estimator import candidate_search, candidates, linear
 from bangs.estimator.candidates import linear_candidates, refined, soft_method
 from bangs.estimator.fit_checkpoints import Keeper
-from bangs.estimator.fitted import positions_warning
+from bangs.estimator.fitted_attributes import positions_warning
 from bangs.estimator.linear import LinearTrainer, PropagatedLinear
 from bangs.estimator.members import View
+from bangs.estimator.parameters import without_effect
 from bangs.estimator.stacking import (
     common_factor,
     far_behind,
@@ -403,14 +403,14 @@ def test_a_small_graph_gets_an_appnp_unasked(limit: int, tried: set[str], monkey
 
 
 def test_the_number_of_candidates_is_known_from_the_first_on() -> None:
-    reports: list[contest.Progress] = []
+    reports: list[candidate_search.Progress] = []
     model = SelfTrainingClassifier(rounds=0, epochs=3, device="cpu").fit(world()[0], tell=reports.append)
     assert {report.count for report in reports} == {len(model.leaderboard_)}
     assert [report.number for report in reports] == list(range(1, len(reports) + 1))
 
 
 def test_no_neural_network_is_begun_late_in_a_time_limit(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(contest, "NEURAL_DEADLINE", 0.0)  # late is at once
+    monkeypatch.setattr(candidate_search, "NEURAL_DEADLINE", 0.0)  # late is at once
     model = SelfTrainingClassifier(rounds=0, epochs=3, device="cpu", features="features", time_limit=600)
     board = model.fit(world()[0]).leaderboard_
     assert len(board) > 10
@@ -460,7 +460,7 @@ def test_the_interval_of_a_log_likelihood_ends_at_zero() -> None:
 def test_a_linear_model_that_diverges_leaves_the_others_to_be_refined(
     lost: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    begin = contest.SelfTrainer.begin
+    begin = candidate_search.SelfTrainer.begin
     queue = linear_candidates(world()[0], soft_method("soft", 1), "soft", candidates.VIEWS)
     diverged = [candidate.trainer for candidate in queue if candidate.model_kind.startswith(lost)][-1]
 
@@ -469,7 +469,7 @@ def test_a_linear_model_that_diverges_leaves_the_others_to_be_refined(
             raise Diverged("as asked")
         return begin(trainer, learner, rng)
 
-    monkeypatch.setattr(contest.SelfTrainer, "begin", diverging)
+    monkeypatch.setattr(candidate_search.SelfTrainer, "begin", diverging)
     board = SelfTrainingClassifier(rounds=1, epochs=2, device="cpu").fit(world()[0]).leaderboard_
     assert {line["method"] for line in board} == {"soft", "soft-aligned", "bangs-soft"}
     assert sum(line["model"] == "appnp" for line in board) == 1

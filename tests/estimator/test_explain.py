@@ -7,8 +7,8 @@ import torch
 
 from bangs.errors import InvalidInput
 from bangs.estimator.classifier import SelfTrainingClassifier
-from bangs.estimator.explanation import as_text
-from bangs.estimator.reasons import influences, neighbours, origins, reasons
+from bangs.estimator.explanation_facts import influences, neighbours, origins, reasons
+from bangs.estimator.explanation_text import as_text
 from bangs.graphs.edges import EdgeList
 from bangs.graphs.pagerank import PPR, ExactPPR
 from bangs.graphs.pagerank_truncated import TruncatedPPR
@@ -76,7 +76,7 @@ def test_near_walks_tell_what_personalised_pagerank_tells() -> None:
 
 def test_a_large_graph_is_asked_for_near_walks_only(monkeypatch: pytest.MonkeyPatch) -> None:
     snapshot = line_graph()
-    monkeypatch.setattr("bangs.estimator.reasons.MAX_EXACT_SIZE", 3)
+    monkeypatch.setattr("bangs.estimator.explanation_facts.MAX_EXACT_SIZE", 3)
     assert influences(snapshot, [1]) == influences(snapshot, [1], propagate=TruncatedPPR())
     assert influences(snapshot, [1]) != influences(snapshot, [1], propagate=PPR())
 

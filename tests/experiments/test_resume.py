@@ -13,10 +13,11 @@ from bangs.core.types import Task
 from bangs.errors import InvalidInput
 from bangs.graphs.fingerprint import fingerprint
 from bangs.runs import RunFolder, read_run
-from bangs.runs.checkpoint import Checkpoint
-from bangs.runs.state import pack, unpack
+from bangs.runs.checkpoint_content import pack, unpack
+from bangs.runs.checkpoint_file import Checkpoint
+from bangs.selftraining.budget import Budget
 from bangs.selftraining.loop import SelfTrainer, State
-from bangs.selftraining.methods import Budget, method
+from bangs.selftraining.methods import method
 from bangs.training.trainer import Learner
 from tests.helpers.forking import FORKING
 from tests.helpers.timeless import timeless

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from bangs.runs.checkpoint import _END, _START, _ZEROS, decode, encode
+from bangs.runs.checkpoint_file import _END, _START, _ZEROS, decode, encode
 from bangs.utils.files import digest
 
 Draw = random.Random

@@ -17,7 +17,7 @@ import scipy.sparse as sp
 import torch
 
 from bangs.estimator import model_file
-from bangs.runs.checkpoint import Checkpoint, decode, encode
+from bangs.runs.checkpoint_file import Checkpoint, decode, encode
 from bangs.runs.folder import config_hash
 from bangs.utils.files import digest
 from tests import ROOT

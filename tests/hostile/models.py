@@ -11,7 +11,7 @@ import torch
 from bangs.errors import BangsError
 from bangs.estimator import model_file
 from bangs.estimator.classifier import SelfTrainingClassifier
-from bangs.runs.checkpoint import decode, encode
+from bangs.runs.checkpoint_file import decode, encode
 from tests.fuzz import mutations
 from tests.hostile.commands import QUIET, Finding, here, told
 from tests.hostile.world import World, copied, files_of

@@ -21,8 +21,9 @@ from bangs.nn.ensemble import Network, Separate
 from bangs.nn.models import GCN
 from bangs.runs import read_run
 from bangs.runs.environment import environment
+from bangs.selftraining.budget import Budget
 from bangs.selftraining.loop import SelfTrainer, State
-from bangs.selftraining.methods import METHODS, Budget, method
+from bangs.selftraining.methods import METHODS, method
 from bangs.training.trainer import Trainer
 from bangs.utils.threads import deterministic_kernels
 from bangs.valuation.banzhaf import ESTIMATORS

@@ -64,7 +64,7 @@ def test_a_fit_from_the_disk_equals_the_fit_in_memory(store: Store, monkeypatch:
     assert (mapped.labels_ == whole.labels_).all()
     assert (mapped.labeled_iter_ == whole.labeled_iter_).all()
     assert mapped.score(store) == whole.score(store.whole())
-    monkeypatch.setattr("bangs.estimator.reasons.MAX_EXACT_SIZE", 0)
+    monkeypatch.setattr("bangs.estimator.explanation_facts.MAX_EXACT_SIZE", 0)
     for node in (0, 50, 119, *mapped.snapshot_.candidate_log.node[:3].tolist()):
         one, other = mapped.explain(str(node), top=3), whole.explain(node, top=3)
         assert (one.neighbours, one.degree, one.adoption, one.origin) == (
@@ -142,7 +142,7 @@ def test_a_stopped_fit_goes_on_and_ends_alike(store: Store, tmp_path: Path, devi
 
 
 def test_batches_that_nobody_asked_for_are_told(store: Store, caplog: pytest.LogCaptureFixture) -> None:
-    with caplog.at_level(logging.INFO, "bangs.estimator.build_candidates"):
+    with caplog.at_level(logging.INFO, "bangs.estimator.parameters"):
         found = classifier(batches=None).recipe(store=store)[0].trainer
     assert found.batches == Sampling()
     assert "'store' stays on the disk" in caplog.text

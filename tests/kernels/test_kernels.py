@@ -9,7 +9,7 @@ import torch
 
 from bangs.graphs.sparse import Sparse
 from bangs.nn.dropout import CounterMasks
-from bangs.training.training_session import EagerSession
+from bangs.training.epoch_loop import EagerSession
 
 pytest.importorskip("triton", reason="Triton comes with torch for CUDA")
 DEVICE = "cuda" if torch.cuda.is_available() else "cpu"

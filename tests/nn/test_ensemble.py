@@ -10,7 +10,8 @@ from torch_geometric.nn import GCNConv
 from bangs.core.rng import Streams
 from bangs.core.types import one_hot
 from bangs.nn.dropout import DropoutMasks
-from bangs.nn.ensemble import Separate, Targets
+from bangs.nn.ensemble import Separate
+from bangs.nn.loss import Targets
 from bangs.nn.models import GCN
 from bangs.nn.subgraphs import PreparedGraph, per_run_subgraph
 from tests.conftest import masks, two_rings

@@ -13,7 +13,8 @@ from bangs.core.rng import Streams
 from bangs.errors import InvalidInput
 from bangs.graphs.sparse import adjacency
 from bangs.nn.dropout import DropoutMasks
-from bangs.nn.ensemble import Network, Separate, Targets
+from bangs.nn.ensemble import Network, Separate
+from bangs.nn.loss import Targets
 from bangs.nn.models import APPNP, GAT, GCN, GCNII, GIN, GRAND, MODELS, SGC, Architecture, GraphSAGE, grand
 from bangs.nn.subgraphs import PreparedGraph
 from tests.conftest import two_rings

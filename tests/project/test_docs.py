@@ -14,7 +14,7 @@ import pytest
 
 import bangs as package
 from bangs import METHODS, SelfTrainer, Task, Trainer
-from bangs.cli.commands import FILES, load
+from bangs.cli.commands import NAMES, load
 from bangs.experiments.suites.read import find_suite
 from bangs.experiments.user_code import run_code
 from bangs.graphs import splits
@@ -182,7 +182,7 @@ def test_every_page_can_be_found_from_the_readme() -> None:
 def test_every_option_a_page_gives_a_command_exists(page: Path) -> None:
     text = (ROOT / page).read_text().replace("\\\n", " ")
     for name, words in re.findall(r"\bbangs (\w+)((?: [^`#|\n]*)?)", text):
-        if name in FILES:
+        if name in NAMES:
             known = {option for param in load(name).params for option in param.opts} | {"--help"}
             assert set(re.findall(r"(?<!\S)--[a-z][\w-]*", words)) <= known, words
 
@@ -211,7 +211,7 @@ def test_a_notebook_runs_and_draws(path: Path) -> None:
 
 def test_every_command_has_help_with_an_example() -> None:
     listed = bangs("--help").out
-    for name in FILES:
+    for name in NAMES:
         assert name in listed
         said = bangs(name, "--help")
         assert said.code == 0
@@ -219,7 +219,7 @@ def test_every_command_has_help_with_an_example() -> None:
         assert "Example" in said.out
 
 
-@pytest.mark.parametrize("name", FILES)
+@pytest.mark.parametrize("name", NAMES)
 def test_help_loses_no_word_of_what_it_says(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", "200")
     told = bangs(name, "--help").out.split()

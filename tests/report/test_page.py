@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 import torch
 
-from bangs.estimator.reasons import reasons
+from bangs.estimator.explanation_facts import reasons
 from bangs.graphs.edges import EdgeList
 from bangs.report.headline import headline
 from bangs.report.page import render

@@ -5,7 +5,7 @@ import torch
 
 from bangs.errors import InvalidInput
 from bangs.estimator.classifier import SelfTrainingClassifier
-from bangs.estimator.reasons import PseudoLabel
+from bangs.estimator.explanation_facts import PseudoLabel
 from bangs.runs.candidate_log import CandidateLog, check_integers
 from bangs.runs.snapshot import Snapshot
 from tests.conftest import two_rings

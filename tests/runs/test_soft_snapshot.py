@@ -9,8 +9,9 @@ from bangs.nn.models import GCN
 from bangs.report.page_observer import PageObserver
 from bangs.runs.history import is_soft
 from bangs.runs.snapshot import Snapshot
+from bangs.selftraining.budget import Budget
 from bangs.selftraining.loop import SelfTrainer, State
-from bangs.selftraining.methods import Budget, method
+from bangs.selftraining.methods import method
 from bangs.training.trainer import Trainer
 from tests.conftest import two_rings
 

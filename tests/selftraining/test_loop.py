@@ -12,7 +12,7 @@ from bangs.calibration.calibrators import Temperature
 from bangs.core.rng import Streams
 from bangs.core.types import Labels, Prediction, Ranking, Round, Split, Task
 from bangs.errors import Diverged, InvalidInput
-from bangs.graphs.graph_views import DropEdges, DropFeatures, Same
+from bangs.graphs.augmentations import DropEdges, DropFeatures, Same
 from bangs.nn.dropout import DropoutMasks
 from bangs.nn.models import GCN
 from bangs.selection.quotas import Above, Nobody, Quota, Top, TopPerClass

@@ -10,12 +10,13 @@ from bangs.calibration.calibrators import ETS, Temperature, Uncalibrated
 from bangs.calibration.graph_calibrators import CaGCN
 from bangs.core.types import Task
 from bangs.errors import InvalidInput, UnknownName
-from bangs.graphs.graph_views import DropEdges, DropFeatures, Noise, Same
+from bangs.graphs.augmentations import DropEdges, DropFeatures, Noise, Same
 from bangs.nn.models import GCN
 from bangs.selection.quotas import Above, Balanced, Top
 from bangs.selection.scores import Agreement, Alone, Chance, Confidence, Logit
+from bangs.selftraining.budget import Budget
 from bangs.selftraining.loop import Method, SelfTrainer, State
-from bangs.selftraining.methods import METHODS, Budget, cpl, method
+from bangs.selftraining.methods import METHODS, cpl, method
 from bangs.selftraining.uncertainty import InformationGain, Transition
 from bangs.training.model_views import Dropout
 from bangs.training.trainer import Trainer

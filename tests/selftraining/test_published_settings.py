@@ -7,7 +7,7 @@ import pytest
 from bangs.calibration.calibrators import ETS
 from bangs.calibration.graph_calibrators import CaGCN
 from bangs.errors import InvalidInput, UnknownName
-from bangs.graphs.graph_views import DropEdges, Same
+from bangs.graphs.augmentations import DropEdges, Same
 from bangs.selection.quotas import Above, Top, TopPerClass
 from bangs.selection.scores import Agreement, Banzhaf, Chance, Logit
 from bangs.selftraining.methods import METHODS, multiview

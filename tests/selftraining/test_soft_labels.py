@@ -12,9 +12,10 @@ from bangs.graphs.datasets.synthetic import citation
 from bangs.graphs.pagerank import PPR
 from bangs.graphs.splits import per_class
 from bangs.nn.models import GCN
+from bangs.selftraining.budget import Budget
 from bangs.selftraining.loop import SelfTrainer
 from bangs.selftraining.loss_weights import Balance, BanzhafWeight, Certainty, Product
-from bangs.selftraining.methods import Budget, method
+from bangs.selftraining.methods import method
 from bangs.selftraining.soft_labels import Sharpen
 from bangs.training.trainer import Trainer
 from bangs.valuation.banzhaf import Exact, Marginals

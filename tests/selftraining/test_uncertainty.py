@@ -9,7 +9,7 @@ from torch import Tensor
 
 from bangs.core.rng import Streams
 from bangs.core.types import Labels, Prediction, Round, Task
-from bangs.graphs.graph_views import DropEdges
+from bangs.graphs.augmentations import DropEdges
 from bangs.nn.models import GCN
 from bangs.selftraining.uncertainty import EPSILON, InformationGain, Transition, information_gain
 from bangs.training.model_views import Dropout, predict_view

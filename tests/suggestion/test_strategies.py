@@ -10,11 +10,11 @@ from bangs.errors import InvalidInput, UnknownName
 from bangs.graphs.edges import EdgeList
 from bangs.suggestion.batches import batch
 from bangs.suggestion.information import LABEL_CONFIDENCE
-from bangs.suggestion.points import merged
+from bangs.suggestion.node_vectors import merged
 from bangs.suggestion.posterior import NOISE, Posterior, weighted_gram
 from bangs.suggestion.reasons import as_text, facts
-from bangs.suggestion.situation import Situation
 from bangs.suggestion.strategies import DEFAULT, STRATEGIES, strategy
+from bangs.suggestion.strategy_input import StrategyInput
 from bangs.valuation.banzhaf import Exact
 from bangs.valuation.information import Information
 
@@ -24,7 +24,7 @@ def path(nodes: int) -> EdgeList:
     return EdgeList(torch.cat([torch.stack([source, source + 1]), torch.stack([source + 1, source])], 1), nodes)
 
 
-def world(nodes: int = 40, count: int = 5) -> Situation:
+def world(nodes: int = 40, count: int = 5) -> StrategyInput:
     """Two clusters of points far apart; the first node has a label."""
     rng = torch.Generator().manual_seed(0)
     side = (torch.arange(nodes) >= nodes // 2).float()
@@ -34,7 +34,7 @@ def world(nodes: int = 40, count: int = 5) -> Situation:
     label = torch.full((nodes,), -1)
     label[0] = 0
     disagreement = torch.rand(nodes, generator=rng)
-    return Situation(
+    return StrategyInput(
         path(nodes), probs / probs.sum(1, keepdim=True), label, label < 0, points, disagreement, count=count
     )
 
@@ -50,35 +50,35 @@ def test_a_batch_has_distinct_nodes_of_the_pool_and_is_the_same_again(name: str)
 
 @pytest.mark.parametrize("name", sorted(set(STRATEGIES) - {"random", "pagerank"}))
 def test_a_batch_does_not_stay_in_one_place(name: str) -> None:
-    situation = world(count=6)
+    inputs = world(count=6)
     alike = replace(
-        situation, probs=torch.full_like(situation.probs, 1 / 3), disagreement=torch.ones(situation.nodes), _cache={}
+        inputs, probs=torch.full_like(inputs.probs, 1 / 3), disagreement=torch.ones(inputs.nodes), _cache={}
     )
     nodes = [item.node for item in batch(alike, STRATEGIES[name])[0]]
     assert any(node >= 20 for node in nodes), "the cluster without a label is asked about"
 
 
 def test_entropy_asks_where_the_model_knows_least() -> None:
-    situation = world()
-    probs = torch.tensor([0.9, 0.05, 0.05]).expand(situation.nodes, 3).clone()
+    inputs = world()
+    probs = torch.tensor([0.9, 0.05, 0.05]).expand(inputs.nodes, 3).clone()
     probs[31] = 1 / 3
     for name in ("entropy", "margin"):
-        assert batch(replace(situation, probs=probs, _cache={}), STRATEGIES[name])[0][0].node == 31
+        assert batch(replace(inputs, probs=probs, _cache={}), STRATEGIES[name])[0][0].node == 31
 
 
 def test_disagreement_asks_where_folds_differ_and_says_where_they_are_not_kept() -> None:
-    situation = world()
-    disagreement = torch.zeros(situation.nodes)
+    inputs = world()
+    disagreement = torch.zeros(inputs.nodes)
     disagreement[17] = 1
-    assert batch(replace(situation, disagreement=disagreement, _cache={}), STRATEGIES["disagreement"])[0][0].node == 17
+    assert batch(replace(inputs, disagreement=disagreement, _cache={}), STRATEGIES["disagreement"])[0][0].node == 17
     with pytest.raises(InvalidInput, match="fit it again"):
-        batch(replace(situation, disagreement=None, _cache={}), STRATEGIES["disagreement"])
+        batch(replace(inputs, disagreement=None, _cache={}), STRATEGIES["disagreement"])
 
 
 def test_k_centre_takes_the_farthest_point_first() -> None:
-    situation = world()
-    far = (situation.points - situation.points[0]).square().sum(1)
-    assert batch(situation, STRATEGIES["k-centre"])[0][0].node == int(far.argmax())
+    inputs = world()
+    far = (inputs.points - inputs.points[0]).square().sum(1)
+    assert batch(inputs, STRATEGIES["k-centre"])[0][0].node == int(far.argmax())
 
 
 def test_pagerank_takes_the_middle_of_a_star() -> None:
@@ -90,14 +90,14 @@ def test_pagerank_takes_the_middle_of_a_star() -> None:
     tail = torch.tensor([[10, 11], [11, 10]])
     star = EdgeList(torch.cat([edges, tail], 1), 12)
     points = torch.eye(12)
-    situation = Situation(star, torch.full((12, 2), 0.5), label, label < 0, points, count=2)
-    assert batch(situation, STRATEGIES["pagerank"])[0][0].node == 0
+    inputs = StrategyInput(star, torch.full((12, 2), 0.5), label, label < 0, points, count=2)
+    assert batch(inputs, STRATEGIES["pagerank"])[0][0].node == 0
 
 
 def test_the_gain_is_the_fall_of_the_variance_on_paper() -> None:
-    situation = world()
-    z = situation.points
-    before, gram = situation.posterior, weighted_gram(z, torch.ones(len(z)))
+    inputs = world()
+    z = inputs.points
+    before, gram = inputs.posterior, weighted_gram(z, torch.ones(len(z)))
     gain = before.gain(z, gram)
     for node in (3, 25):
         after = before.updated(z[node][None])
@@ -118,15 +118,15 @@ def test_labels_taken_one_by_one_or_together_teach_the_same() -> None:
 
 
 def test_duplicates_and_nodes_without_edges_are_skipped_and_said() -> None:
-    situation = world(count=30)
-    points = situation.features
+    inputs = world(count=30)
+    points = inputs.features
     assert points is not None
     points = points.clone()
     points[30] = points[0]  # like the labelled node
-    edges = situation.graph.edge_index
+    edges = inputs.graph.edge_index
     linked = (edges != 12).all(0)  # node 12 loses its edges
     taken, skipped = batch(
-        replace(situation, features=points, graph=EdgeList(edges[:, linked], situation.nodes), _cache={}),
+        replace(inputs, features=points, graph=EdgeList(edges[:, linked], inputs.nodes), _cache={}),
         STRATEGIES["random"],
     )
     like = {item.node: item.like for item in skipped}
@@ -135,48 +135,48 @@ def test_duplicates_and_nodes_without_edges_are_skipped_and_said() -> None:
 
 
 def test_two_nodes_that_are_the_same_are_asked_about_once() -> None:
-    situation = world(count=38)
-    points = situation.features
+    inputs = world(count=38)
+    points = inputs.features
     assert points is not None
     points = points.clone()
     points[25] = points[24]
-    taken, skipped = batch(replace(situation, features=points, _cache={}), STRATEGIES["error"])
+    taken, skipped = batch(replace(inputs, features=points, _cache={}), STRATEGIES["error"])
     nodes = [item.node for item in taken]
     assert (24 in nodes) != (25 in nodes)
     assert [item.like is None for item in skipped] == [False]
 
 
-def exact_values(situation: Situation, label: torch.Tensor) -> torch.Tensor:
+def exact_values(inputs: StrategyInput, label: torch.Tensor) -> torch.Tensor:
     """The slow twin of `information_values` where the labels of all nodes are certain: every coalition is looked at."""
-    logit = math.log(LABEL_CONFIDENCE / (1 - LABEL_CONFIDENCE) * (situation.classes - 1))
-    players = situation.pool.nonzero()[:, 0]
-    logits = torch.nn.functional.one_hot(label, situation.classes)[None] * logit
-    game = Information.of(situation.operator, logits, situation.known[None], players[None], tolerance=0)
-    values = torch.full((situation.nodes,), float("-inf"))
-    values[players] = Exact()(game, situation.count).mean[0].float()
+    logit = math.log(LABEL_CONFIDENCE / (1 - LABEL_CONFIDENCE) * (inputs.classes - 1))
+    players = inputs.pool.nonzero()[:, 0]
+    logits = torch.nn.functional.one_hot(label, inputs.classes)[None] * logit
+    game = Information.of(inputs.operator, logits, inputs.known[None], players[None], tolerance=0)
+    values = torch.full((inputs.nodes,), float("-inf"))
+    values[players] = Exact()(game, inputs.count).mean[0].float()
     return values
 
 
 def test_information_is_the_banzhaf_value_where_labels_are_certain() -> None:
-    situation = world(12, 3)
+    inputs = world(12, 3)
     label = torch.arange(12) % 3
-    label[0] = situation.label[0]
-    certain = replace(situation, probs=torch.nn.functional.one_hot(label, 3).float(), _cache={})
+    label[0] = inputs.label[0]
+    certain = replace(inputs, probs=torch.nn.functional.one_hot(label, 3).float(), _cache={})
     values, expected = STRATEGIES["information"](certain, []), exact_values(certain, label)
-    assert torch.equal(values.isfinite(), situation.pool)
+    assert torch.equal(values.isfinite(), inputs.pool)
     assert torch.allclose(
-        values[situation.pool], expected[situation.pool], atol=0.15 * float(expected[situation.pool].abs().max())
+        values[inputs.pool], expected[inputs.pool], atol=0.15 * float(expected[inputs.pool].abs().max())
     )
 
 
 def test_information_of_an_uncertain_label_lies_between_those_of_its_classes() -> None:
-    situation = world(12, 3)
+    inputs = world(12, 3)
     label = torch.arange(12) % 3
-    label[0] = situation.label[0]
+    label[0] = inputs.label[0]
     probs = torch.nn.functional.one_hot(label, 3).float()
     probs[6] = torch.tensor([0.5, 0.5, 0.0])
-    value = float(STRATEGIES["information"](replace(situation, probs=probs, _cache={}), [])[6])
-    ends = sorted(float(exact_values(situation, label.index_fill(0, torch.tensor(6), c))[6]) for c in (0, 1))
+    value = float(STRATEGIES["information"](replace(inputs, probs=probs, _cache={}), [])[6])
+    ends = sorted(float(exact_values(inputs, label.index_fill(0, torch.tensor(6), c))[6]) for c in (0, 1))
     slack = 0.15 * max(map(abs, ends))
     assert ends[0] - slack <= value <= ends[1] + slack
 
@@ -194,9 +194,9 @@ def test_merged_points_keep_the_weighted_mean_of_inner_products() -> None:
 
 
 def test_reasons_name_classes_and_numbers() -> None:
-    situation = world()
-    taken, _ = batch(situation, STRATEGIES[DEFAULT])
-    for item, fact in zip(taken, facts(situation, taken), strict=True):
+    inputs = world()
+    taken, _ = batch(inputs, STRATEGIES[DEFAULT])
+    for item, fact in zip(taken, facts(inputs, taken), strict=True):
         text = as_text(fact, ["ash", "oak", "yew"], DEFAULT)
         assert "The model" in text
         assert any(f"'{name}'" in text for name in ("ash", "oak", "yew"))

@@ -10,7 +10,7 @@ from bangs.core.types import Task
 from bangs.graphs import splits
 from bangs.graphs.datasets import synthetic
 from bangs.nn.dropout import dropout_masks
-from bangs.nn.ensemble import Targets
+from bangs.nn.loss import Targets
 from bangs.nn.models import GCN, SGC
 from bangs.training.first_layer_cache import FirstLayer, shared_first_layer
 from bangs.training.trainer import Trainer

@@ -7,8 +7,9 @@ from bangs.core.types import Labels, Task
 from bangs.graphs import splits
 from bangs.graphs.datasets import synthetic
 from bangs.nn.models import GCN
+from bangs.selftraining.budget import Budget
 from bangs.selftraining.loop import SelfTrainer
-from bangs.selftraining.methods import Budget, method
+from bangs.selftraining.methods import method
 from bangs.training.neighbour_sampling import ALL, Sampling
 from bangs.training.trainer import Learner, Trainer
 

@@ -8,7 +8,7 @@ from bangs.core.types import Labels, Task
 from bangs.graphs import splits
 from bangs.graphs.datasets import synthetic
 from bangs.nn.dropout import dropout_masks
-from bangs.nn.ensemble import Targets
+from bangs.nn.loss import Targets
 from bangs.nn.matmul import _MatmulInPieces
 from bangs.nn.models import GCN, SGC
 from bangs.training.precomputed_hop import FirstHop

@@ -19,7 +19,6 @@ NAMES = (
     *("demo", "fit", "predict", "explain", "suggest", "label", "report"),
     *("run", "unblind", "convert", "reproduce", "table", "figure", "list"),
 )
-FILES = {name: "list_names" if name == "list" else name for name in NAMES}
 
 # options that lower the memory a command needs
 _LESS_MEMORY = {
@@ -36,7 +35,7 @@ class Commands(TyperGroup):
     """The commands of `bangs`; only their names and summaries are known until one is called."""
 
     def __init__(self, **settings: Any):
-        super().__init__(**{**settings, "commands": {name: _LazyCommand(name, help=summary(name)) for name in FILES}})
+        super().__init__(**{**settings, "commands": {name: _LazyCommand(name, help=summary(name)) for name in NAMES}})
 
     def invoke(self, ctx: Any) -> Any:
         """Run the command; Ctrl-C prints one line."""
@@ -56,15 +55,14 @@ class _LazyCommand(TyperCommand):
 
 def load(name: str) -> Any:
     """Import a command with its options."""
-    file = FILES[name]
     single = typer.Typer(add_completion=False, rich_markup_mode="rich", context_settings=HELP_OPTIONS)
-    single.command(name)(getattr(import_module(f"bangs.cli.{file}"), file))
+    single.command(name)(getattr(import_module(f"bangs.cli.{name}"), name))
     return typer.main.get_command(single)
 
 
 def memory_advice() -> str:
     """Advice after memory ran out, with options of the command that was called."""
-    name = next((argument for argument in sys.argv[1:] if argument in FILES), None)
+    name = next((argument for argument in sys.argv[1:] if argument in NAMES), None)
     options = {} if name is None else {option for param in load(name).params for option in param.opts}
     advices = [advice for option, advice in _LESS_MEMORY.items() if option in options]
     return "; or ".join([*advices, "use a machine with more memory"])
@@ -72,4 +70,4 @@ def memory_advice() -> str:
 
 def summary(name: str) -> str:
     """The first paragraph of the docstring of a command, read from its file without importing it."""
-    return docstring(f"cli.{FILES[name]}", FILES[name]).split("\n\n")[0]
+    return docstring(f"cli.{name}", name).split("\n\n")[0]

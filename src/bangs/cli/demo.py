@@ -35,7 +35,7 @@ def demo(
     Example: bangs demo
     """
     from bangs.experiments.experiment import Experiment, compact
-    from bangs.graphs.datasets import by_name
+    from bangs.graphs.datasets import catalog
     from bangs.report.page_observer import PageObserver
     from bangs.utils.devices import choose_device
 
@@ -48,7 +48,7 @@ def demo(
             f"and it learns again from them ({experiment.method}). {len(experiment.seeds)} seeds at once.\n"
         )
         with Rounds(output, f"{experiment.method}, mean over seeds", experiment.most_rounds) as view:
-            data = by_name.load(experiment.dataset)
+            data = catalog.load(experiment.dataset)
             page_observer = PageObserver(experiment.self_trainer().method.calibrate, data.y)
             result = experiment.run(data=data, device=device, observers=[view, page_observer], run_folder=folder)
         page = page_observer.write(out)

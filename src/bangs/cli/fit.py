@@ -9,7 +9,7 @@ from bangs.cli import options
 from bangs.cli.console import Output
 from bangs.cli.interrupts import command_line, stoppable
 from bangs.cli.parsing import parse_fanout
-from bangs.selftraining.choices import TEACHER
+from bangs.selftraining.defaults import TEACHER
 from bangs.utils.limits import MAX_COUNT
 
 

@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import Any
 
 from bangs.cli.console import Output
-from bangs.estimator.contest import Progress
+from bangs.estimator.candidate_search import Progress
 from bangs.report.headline import optimism
 from bangs.selftraining.loop import State
 from bangs.training.neighbour_sampling import Sampling

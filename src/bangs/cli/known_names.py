@@ -9,7 +9,7 @@ import bangs
 
 # the module and the name of the registry of each kind
 _TABLES = {
-    "datasets": ("graphs.datasets.by_name", "DATASETS"),
+    "datasets": ("graphs.datasets.catalog", "DATASETS"),
     "methods": ("selftraining.methods", "METHODS"),
     "models": ("nn.models", "MODELS"),
     "calibrators": ("calibration.calibrators", "CALIBRATORS"),

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
-from bangs.selftraining.choices import CHOICES
+from bangs.selftraining.defaults import CHOICES
 from bangs.utils.limits import MAX_COUNT
 
 # output

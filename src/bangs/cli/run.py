@@ -12,7 +12,7 @@ from bangs.cli.console import Output, Rounds
 from bangs.cli.interrupts import command_line, stoppable
 from bangs.cli.parsing import parse_fanout, parse_seeds
 from bangs.errors import InvalidInput
-from bangs.selftraining.choices import POOL, ROUNDS, SOFT_ROUNDS, TEACHER
+from bangs.selftraining.defaults import POOL, ROUNDS, SOFT_ROUNDS, TEACHER
 from bangs.utils.limits import MAX_COUNT
 
 

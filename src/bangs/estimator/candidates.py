@@ -1,7 +1,4 @@
-"""Candidates: the models that an automatic fit tries.
-
-`build_candidates.py` adds the neural networks after the linear models; `contest.py` inserts the refined ones.
-"""
+"""Candidates: the models that an automatic fit tries, linear and neural."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -10,11 +7,12 @@ from typing import Any
 from torch import Tensor
 from torch_geometric.data import Data
 
+from bangs.estimator.feature_views import columns_differ_in_scale, looks_like_counts, mostly_zeros
 from bangs.estimator.linear import LinearTrainer, PropagatedLinear
 from bangs.estimator.members import View
-from bangs.estimator.views import columns_differ_in_scale, looks_like_counts, mostly_zeros
+from bangs.selftraining.budget import Budget
 from bangs.selftraining.loop import Method
-from bangs.selftraining.methods import Budget, method
+from bangs.selftraining.methods import method
 from bangs.selftraining.soft_labels import Sharpen
 from bangs.training.trainer import Trainer
 
@@ -26,6 +24,8 @@ REFINED = 3  # candidates that are tried with other ridges
 REFINE_ONE_ABOVE = 50_000  # unlabelled nodes; on a larger graph only one candidate is refined
 FEW_LABELS = 8  # median number of labels per class below which labels are few
 UNEVEN_RATIO = 1.5  # largest class over median class, above which labels are uneven
+TIME_LIMIT_MODELS = ("gcn", "appnp", "grand")  # tried where a time limit is given, the cheapest first
+SMALL_GRAPH_MODELS = ("appnp",)  # tried without a time limit, where the graph is small
 MAX_NEURAL_ENTRIES = 150_000  # stored features plus edges up to which a neural network is tried by default
 
 
@@ -140,7 +140,14 @@ def _linear_candidate(kind: str, method_name: str, trainer: Any, method: Method,
     return Candidate(f"{kind} {trainer.ridge:g}", method_name, trainer, replace(method, start="teacher"), view)
 
 
-def small_enough(graph: Data) -> bool:
+def neural_candidates(graph: Data | None, *, has_time_limit: bool) -> tuple[str, ...]:
+    """The names of the neural networks that are tried after the linear models."""
+    if has_time_limit:
+        return TIME_LIMIT_MODELS
+    return SMALL_GRAPH_MODELS if graph is not None and _is_small(graph) else ()
+
+
+def _is_small(graph: Data) -> bool:
     """Whether a neural network trains in seconds."""
     x = graph.x
     entries = int(x.values().numel() if x.is_sparse_csr else x.numel())

@@ -22,14 +22,14 @@ from bangs.core.choice_checks import check_choice
 from bangs.core.types import Task
 from bangs.errors import InvalidInput
 from bangs.estimator import saved_classifier
-from bangs.estimator.build_candidates import build_candidates, without_effect
+from bangs.estimator.candidate_search import CandidateSearch, Ensemble, Progress
 from bangs.estimator.candidates import Candidate, refined
-from bangs.estimator.contest import Contest, Ensemble, Progress
 from bangs.estimator.edge_inputs import as_pandas, is_table, named_nodes, row_names
-from bangs.estimator.explanation import Explanation, count_models, explanation
+from bangs.estimator.explanation_facts import node_of, reasons
+from bangs.estimator.explanation_text import Explanation, count_models, explanation
 from bangs.estimator.feature_scaling import FeatureScaling
 from bangs.estimator.fit_checkpoints import Keeper
-from bangs.estimator.fitted import (
+from bangs.estimator.fitted_attributes import (
     FittedAttributes,
     averaged,
     check_structure,
@@ -45,7 +45,7 @@ from bangs.estimator.label_inputs import as_labels, as_sample_weights, in_order,
 from bangs.estimator.linear import LinearTrainer
 from bangs.estimator.members import View
 from bangs.estimator.node_rows import NodeRows
-from bangs.estimator.reasons import node_of, reasons
+from bangs.estimator.parameters import build_candidates, without_effect
 from bangs.estimator.tasks import TrainingData, tasks_of, training_data
 from bangs.graphs.splits import check_share
 from bangs.graphs.store import Store, StoreReference
@@ -53,7 +53,7 @@ from bangs.graphs.tables.read_options import SCALES
 from bangs.graphs.tables.structural_features import STRUCTURE_RULE
 from bangs.nn.models import Architecture
 from bangs.selection.scores import Score
-from bangs.selftraining.choices import TEACHER, TeacherChoice
+from bangs.selftraining.defaults import TEACHER, TeacherChoice
 from bangs.selftraining.loop import Observer
 from bangs.suggestion.suggest import Suggestions, suggest
 from bangs.training.neighbour_sampling import Sampling
@@ -222,7 +222,7 @@ class SelfTrainingClassifier(FittedAttributes, ClassifierMixin, BaseEstimator): 
             tasks = tasks_of(data, candidates, inputs.names, seed, device)
             if keeper is not None:
                 keeper.begin(next(iter(tasks.values())))
-            contest = Contest(
+            search = CandidateSearch(
                 data.folds,
                 data.labels,
                 tasks,
@@ -233,8 +233,8 @@ class SelfTrainingClassifier(FittedAttributes, ClassifierMixin, BaseEstimator): 
                 tell,
                 self._refine(candidates, data.labels),
             )
-            ensemble = contest(candidates, observers, keeper)
-            self._set_attributes(inputs, seed, data, ensemble, contest.store_reference, tasks)
+            ensemble = search(candidates, observers, keeper)
+            self._set_attributes(inputs, seed, data, ensemble, search.store_reference, tasks)
         return self
 
     def recipe(

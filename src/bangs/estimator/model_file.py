@@ -12,7 +12,7 @@ from torch import Tensor
 
 from bangs.errors import BangsError, InvalidInput
 from bangs.graphs.edges import EdgeList
-from bangs.runs.checkpoint import FILE_START, MAX_BYTES, Checkpoint, Damaged, decode, encode
+from bangs.runs.checkpoint_file import FILE_START, MAX_BYTES, Checkpoint, Damaged, decode, encode
 from bangs.runs.snapshot import Snapshot
 from bangs.utils.files import check_replaceable, make_folder, read_regular_file, write_atomic
 

@@ -8,7 +8,7 @@ import numpy as np
 from bangs.errors import InvalidInput
 from bangs.estimator import model_file, saved_parameters
 from bangs.estimator.feature_scaling import FeatureScaling
-from bangs.estimator.fitted import read_members
+from bangs.estimator.fitted_attributes import read_members
 from bangs.estimator.linear import LinearTrainer
 from bangs.graphs.tables.feature_encoding import Encoding
 from bangs.training.trainer import Trainer

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 from torch import Tensor
 
 from bangs.estimator import model_file
-from bangs.estimator.explanation import Explanation, count_models, explanation
-from bangs.estimator.reasons import node_of, reasons
+from bangs.estimator.explanation_facts import node_of, reasons
+from bangs.estimator.explanation_text import Explanation, count_models, explanation
 from bangs.runs.snapshot import Snapshot
 from bangs.utils.threads import thread_count, threads
 

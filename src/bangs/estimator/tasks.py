@@ -11,11 +11,11 @@ from torch_geometric.data import Data
 from bangs.core.types import Task
 from bangs.errors import InvalidInput
 from bangs.estimator.candidates import Candidate
+from bangs.estimator.feature_views import view_of
 from bangs.estimator.folds import DEFAULT_FOLDS, Folds, check_folds
 from bangs.estimator.inputs import Inputs
 from bangs.estimator.label_inputs import Classes, check_class_names, labelled
 from bangs.estimator.members import View
-from bangs.estimator.views import view_of
 from bangs.graphs.splits import validation_split
 from bangs.graphs.store import Store
 

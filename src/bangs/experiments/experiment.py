@@ -21,7 +21,7 @@ from bangs.experiments.history_file import History, as_row
 from bangs.experiments.protocols import score
 from bangs.experiments.settings import VALIDATION_NODES, VALIDATION_SHARE, Recipe, check
 from bangs.graphs import splits
-from bangs.graphs.datasets import by_name
+from bangs.graphs.datasets import catalog
 from bangs.graphs.pagerank import PPR
 from bangs.graphs.pagerank_push import Push
 from bangs.graphs.store import Store
@@ -29,9 +29,10 @@ from bangs.runs import RunFolder
 from bangs.runs.history import row, seconds_by_stage
 from bangs.selftraining import published_settings
 from bangs.selftraining.best_round import best_round
-from bangs.selftraining.choices import POOL, Memory, Pool, TeacherChoice
+from bangs.selftraining.budget import Budget
+from bangs.selftraining.defaults import POOL, Memory, Pool, TeacherChoice
 from bangs.selftraining.loop import Method, Observer, SelfTrainer, State
-from bangs.selftraining.methods import Budget, default_rounds, method
+from bangs.selftraining.methods import default_rounds, method
 from bangs.training import presets
 from bangs.training.neighbour_sampling import sampling
 from bangs.utils.devices import choose_device
@@ -208,7 +209,7 @@ class Experiment:
         """
         started = time.perf_counter()
         torch_device = choose_device(device)
-        data = by_name.load(self.dataset, data_folder) if data is None else data
+        data = catalog.load(self.dataset, data_folder) if data is None else data
         task = self.task(data).to(torch_device)
         exam = None if blind else exam_of(self, data).to(torch_device)
         history = None if run_folder is None else History(run_folder, pause, blind)

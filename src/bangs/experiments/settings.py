@@ -8,7 +8,7 @@ from typing import Any, Literal, get_args
 from bangs.calibration.calibrators import CALIBRATORS
 from bangs.errors import InvalidInput, UnknownName
 from bangs.nn.models import MODELS
-from bangs.selftraining.choices import CHOICES
+from bangs.selftraining.defaults import CHOICES
 from bangs.selftraining.methods import METHODS
 from bangs.training.presets import PRESETS
 from bangs.training.trainer import Trainer

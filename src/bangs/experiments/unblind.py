@@ -8,7 +8,7 @@ from typing import Any
 from bangs.errors import InvalidInput
 from bangs.experiments.blind_rounds import read_round
 from bangs.experiments.experiment import Experiment, exam_of, summary
-from bangs.graphs.datasets import by_name
+from bangs.graphs.datasets import catalog
 from bangs.runs import RunFolder, read_run
 
 
@@ -34,7 +34,7 @@ def unblind(path: Path, data_folder: Path | None = None) -> dict[str, Any] | Non
             return None
         raise InvalidInput(f"the run in '{path}' is not blind; only a run made with --blind hides its test labels")
     experiment = _experiment(record.config)
-    exam = exam_of(experiment, by_name.load(experiment.dataset, data_folder))
+    exam = exam_of(experiment, catalog.load(experiment.dataset, data_folder))
     shape = exam.truth.shape
     rows = [{**row, **exam.mark_labels(*read_round(path, row["round"], shape))} for row in record.result["rounds"]]
     result = summary(experiment, rows, record.result["seconds"]["total"])

@@ -11,8 +11,9 @@ from typing import Any
 from bangs.calibration.calibrators import CALIBRATORS
 from bangs.errors import InvalidInput
 from bangs.nn.models import MODELS
+from bangs.selftraining.budget import Budget
 from bangs.selftraining.loop import Method
-from bangs.selftraining.methods import METHODS, Budget
+from bangs.selftraining.methods import METHODS
 from bangs.valuation.banzhaf import ESTIMATORS
 
 # by name: the registry, the arguments of an entry, what an entry must be, and a check of what it returns

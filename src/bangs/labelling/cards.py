@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from bangs.errors import InvalidInput
-from bangs.estimator.reasons import influences, neighbours
+from bangs.estimator.explanation_facts import influences, neighbours
 from bangs.estimator.saved_run import SavedRun
 from bangs.graphs.tables.diagnostics import Diagnostics
 from bangs.graphs.tables.read_options import ReadOptions

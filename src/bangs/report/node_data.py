@@ -7,7 +7,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from bangs.estimator.reasons import influences, neighbours, origins, relative_weights
+from bangs.estimator.explanation_facts import influences, neighbours, origins, relative_weights
 from bangs.report.node_layout import positions
 from bangs.report.run_data import RunData
 from bangs.runs.snapshot import Snapshot

@@ -7,7 +7,7 @@ from typing import Any
 
 from torch import Tensor
 
-from bangs.estimator.reasons import influences, origins, relative_weights
+from bangs.estimator.explanation_facts import influences, origins, relative_weights
 from bangs.runs.snapshot import Snapshot
 from bangs.utils.csv_safe import CHUNK_ROWS, csv_pieces, to_csv
 

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from bangs.errors import BangsError, InvalidInput
-from bangs.runs.checkpoint import MAX_BYTES, Checkpoint, Damaged, decode, encode
+from bangs.runs.checkpoint_file import MAX_BYTES, Checkpoint, Damaged, decode, encode
 from bangs.runs.environment import environment
 from bangs.runs.events import Log, read_events
 from bangs.runs.lock import Lock, acquire, is_lock

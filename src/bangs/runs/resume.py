@@ -15,9 +15,9 @@ from bangs.core.types import Task
 from bangs.errors import InvalidInput
 from bangs.graphs.fingerprint import fingerprint
 from bangs.graphs.store import StoredGraph
-from bangs.runs.checkpoint import Checkpoint
+from bangs.runs.checkpoint_content import pack, unpack, with_prefix
+from bangs.runs.checkpoint_file import Checkpoint
 from bangs.runs.folder import RunFolder
-from bangs.runs.state import pack, unpack, with_prefix
 from bangs.selftraining.loop import State
 from bangs.training.trainer import Learner
 from bangs.utils.files import digest

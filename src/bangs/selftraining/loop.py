@@ -17,11 +17,22 @@ from bangs.core.rng import Streams
 from bangs.core.types import Labels, Prediction, Ranking, Round, Task
 from bangs.distributed import ranks
 from bangs.errors import Diverged, InvalidInput
-from bangs.graphs.graph_views import Same
+from bangs.graphs.augmentations import Same
 from bangs.selection.quotas import Quota, Top
 from bangs.selection.scores import Confidence, Score
 from bangs.selftraining.best_round import beats
-from bangs.selftraining.choices import CHOICES, MEMORY, POOL, ROUNDS, START, TEACHER, Memory, Pool, Start, TeacherChoice
+from bangs.selftraining.defaults import (
+    CHOICES,
+    MEMORY,
+    POOL,
+    ROUNDS,
+    START,
+    TEACHER,
+    Memory,
+    Pool,
+    Start,
+    TeacherChoice,
+)
 from bangs.selftraining.soft_labels import Believe
 from bangs.training.model_views import ModelView, predict_view
 from bangs.training.teacher import Teacher

@@ -1,40 +1,23 @@
 """The methods by name, each a recipe of a few parts."""
 
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 
-from bangs.calibration.calibrators import ETS, Calibrator, Uncalibrated
+from bangs.calibration.calibrators import Uncalibrated
 from bangs.calibration.graph_calibrators import CaGCN
 from bangs.core.choice_checks import check_name
-from bangs.graphs.graph_views import DropEdges, DropFeatures, Noise, Same
-from bangs.graphs.pagerank import PPR, Propagator
+from bangs.graphs.augmentations import DropEdges, DropFeatures, Noise, Same
 from bangs.selection.quotas import Balanced, Everyone, Nobody, Top
 from bangs.selection.scores import Agreement, Alone, Banzhaf, Chance, Confidence
-from bangs.selftraining.choices import POOL, ROUNDS, SOFT_ROUNDS, Pool, TeacherChoice
+from bangs.selftraining.budget import Budget
+from bangs.selftraining.defaults import ROUNDS, SOFT_ROUNDS, TeacherChoice
 from bangs.selftraining.loop import Method
 from bangs.selftraining.loss_weights import Balance, BanzhafWeight, Certainty, NodeWeight, Product
 from bangs.selftraining.soft_labels import Sharpen
 from bangs.selftraining.uncertainty import InformationGain, Transition
 from bangs.training.model_views import ModelView
-from bangs.valuation.banzhaf import DEFAULT, ESTIMATORS, Estimator
-from bangs.valuation.influence import Normalisation
 
 CPL_START_EPOCH = 100  # of the first model; CPL's students start from its weights at that epoch
-
-
-@dataclass(frozen=True)
-class Budget:
-    """The settings that all methods of a comparison share, such as rounds and nodes per round."""
-
-    k: int = 100
-    candidates: int = 200
-    rounds: int = ROUNDS
-    teacher: TeacherChoice | None = None  # None = the default of the method
-    calibrate: Calibrator = field(default_factory=ETS)
-    estimate: Estimator = field(default_factory=lambda: ESTIMATORS[DEFAULT](None))
-    pool: Pool = POOL
-    normalise: Normalisation = "none"  # of the estimated logits in the information game
-    propagate: Propagator = field(default_factory=PPR)  # which nodes a candidate influences in that game
 
 
 def raw(budget: Budget) -> Method:

@@ -8,13 +8,14 @@ from bangs.calibration.calibrators import ETS, Calibrator
 from bangs.calibration.graph_calibrators import CaGCN
 from bangs.core.choice_checks import check_name
 from bangs.errors import InvalidInput, UnknownName
-from bangs.graphs.graph_views import DropEdges
+from bangs.graphs.augmentations import DropEdges
 from bangs.selection.quotas import Above, TopPerClass
 from bangs.selection.scores import Agreement, Chance, Logit
 from bangs.selftraining import methods
-from bangs.selftraining.choices import ROUNDS
+from bangs.selftraining.budget import Budget
+from bangs.selftraining.defaults import ROUNDS
 from bangs.selftraining.loop import Method
-from bangs.selftraining.methods import CPL_START_EPOCH, METHODS, Budget, method, multiview
+from bangs.selftraining.methods import CPL_START_EPOCH, METHODS, method, multiview
 from bangs.selftraining.uncertainty import InformationGain
 from bangs.training.model_views import Dropout
 from bangs.valuation.banzhaf import MSR

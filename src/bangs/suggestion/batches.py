@@ -5,8 +5,8 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from bangs.suggestion.situation import Situation
 from bangs.suggestion.strategies import Strategy
+from bangs.suggestion.strategy_input import StrategyInput
 
 DUPLICATE_DISTANCE = 1e-3  # squared distance below which two nodes are duplicates; the mean squared norm is 1
 
@@ -27,22 +27,22 @@ class Skipped:
     like: int | None = None  # the labelled or taken node that it duplicates; None = it has no edge
 
 
-def batch(situation: Situation, choose: Strategy) -> tuple[list[Taken], list[Skipped]]:
+def batch(inputs: StrategyInput, choose: Strategy) -> tuple[list[Taken], list[Skipped]]:
     """The nodes to label, best first, and those skipped on the way.
 
     After a node is taken, its label counts as known for the next scores. A node without edges gives no information
     about other nodes; a near duplicate of a labelled or taken node gives nothing new.
     """
-    available = situation.pool.clone()
-    isolated = situation.isolated
+    available = inputs.pool.clone()
+    isolated = inputs.isolated
     taken: list[Taken] = []
     skipped: list[Skipped] = []
-    points = situation.points[situation.known]
-    nodes = situation.known.nonzero()[:, 0].tolist()
+    points = inputs.points[inputs.known]
+    nodes = inputs.known.nonzero()[:, 0].tolist()
     score = None
-    while len(taken) < situation.count and bool(available.any()):
+    while len(taken) < inputs.count and bool(available.any()):
         if score is None:
-            score = choose(situation, [item.node for item in taken])
+            score = choose(inputs, [item.node for item in taken])
         node = int(score.masked_fill(~available, float("-inf")).argmax())
         if not bool(score[node] > float("-inf")):
             break
@@ -51,12 +51,12 @@ def batch(situation: Situation, choose: Strategy) -> tuple[list[Taken], list[Ski
             skipped.append(Skipped(node))
             available &= ~isolated  # skip all of them at once
             continue
-        duplicate = _duplicate(situation.points[node], points)
+        duplicate = _duplicate(inputs.points[node], points)
         if duplicate is not None:
             skipped.append(Skipped(node, nodes[duplicate]))
             continue
         taken.append(Taken(node, float(score[node])))
-        points = torch.cat([points, situation.points[node][None]])
+        points = torch.cat([points, inputs.points[node][None]])
         nodes.append(node)
         score = None
     return taken, skipped

@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 
 from bangs.suggestion.posterior import NOISE
-from bangs.suggestion.situation import Situation
+from bangs.suggestion.strategy_input import StrategyInput
 
 MAX_CANDIDATES = 200  # nodes whose expected error reduction is computed
 MIN_ROUGH_SCORE = 0.01  # share of the best rough score; candidates below it come last
@@ -16,7 +16,7 @@ MAX_SAMPLED_NODES = 500  # nodes over which errors are averaged
 MAX_FLOATS = 2**24  # in one tensor
 
 
-def expected_error_reduction(situation: Situation, taken: Sequence[int], rough: Tensor) -> Tensor:
+def expected_error_reduction(inputs: StrategyInput, taken: Sequence[int], rough: Tensor) -> Tensor:
     """The expected decrease of the mean of 1 − max_c p_jc over nodes j: float [N], −inf for other than candidates.
 
     A label c at node i moves the prediction of node j by (e_c − p_i) k_ji / (k_ii + NOISE), where k is the covariance
@@ -24,17 +24,17 @@ def expected_error_reduction(situation: Situation, taken: Sequence[int], rough: 
     Candidates are the nodes with the highest `rough` score [N]. If no good candidate lowers the mean, for example
     because nearly all predictions are certain, the rough score decides.
     """
-    posterior, z, p = situation.posterior_with(taken), situation.points, situation.probs.float()
-    available = situation.pool.clone()
+    posterior, z, p = inputs.posterior_with(taken), inputs.points, inputs.probs.float()
+    available = inputs.pool.clone()
     available[list(taken)] = False
     count = min(MAX_CANDIDATES, int(available.sum()))
     candidates = rough.masked_fill(~available, float("-inf")).topk(count).indices
-    sample = situation.cached(_sampled_nodes)
+    sample = inputs.cached(_sampled_nodes)
     projected = z[candidates] @ posterior.covariance.float()
     step = projected @ z[sample].T / ((projected * z[candidates]).sum(1) + NOISE)[:, None]  # [K, J]
-    likeliest = p[candidates].topk(min(MAX_LABELS, situation.classes), dim=1)
+    likeliest = p[candidates].topk(min(MAX_LABELS, inputs.classes), dim=1)
     label_probs = likeliest.values / likeliest.values.sum(1, keepdim=True)  # [K, L]
-    change = torch.eye(situation.classes)[likeliest.indices] - p[candidates][:, None]  # [K, L, C]
+    change = torch.eye(inputs.classes)[likeliest.indices] - p[candidates][:, None]  # [K, L, C]
     current = p[sample]
     gains = torch.empty(count)
     size = max(1, MAX_FLOATS // max(1, change[0].numel() * len(sample)))
@@ -45,15 +45,15 @@ def expected_error_reduction(situation: Situation, taken: Sequence[int], rough: 
         gains[chunk] = (label_probs[chunk] * confidence).sum(1)
     gains -= current.amax(1).mean()
     good = rough[candidates] >= MIN_ROUGH_SCORE * rough[candidates].amax().clamp_min(0)
-    score = torch.full((situation.nodes,), float("-inf"))
+    score = torch.full((inputs.nodes,), float("-inf"))
     score[candidates] = torch.where(good, gains, gains - 1) if bool((gains[good] > 0).any()) else rough[candidates]
     return score
 
 
-def _sampled_nodes(situation: Situation) -> Tensor:
+def _sampled_nodes(inputs: StrategyInput) -> Tensor:
     """A random sample of the nodes without a label: long [J]."""
-    nodes = (~situation.known).nonzero()[:, 0]
+    nodes = (~inputs.known).nonzero()[:, 0]
     if len(nodes) <= MAX_SAMPLED_NODES:
         return nodes
-    rows = np.random.default_rng(situation.seed).choice(len(nodes), MAX_SAMPLED_NODES, replace=False)
+    rows = np.random.default_rng(inputs.seed).choice(len(nodes), MAX_SAMPLED_NODES, replace=False)
     return nodes[torch.from_numpy(np.sort(rows))]

@@ -4,7 +4,7 @@ import torch
 from torch import Tensor
 
 from bangs.core.rng import Streams
-from bangs.suggestion.situation import Situation
+from bangs.suggestion.strategy_input import StrategyInput
 from bangs.valuation.banzhaf import Marginals
 from bangs.valuation.information import Information
 
@@ -14,30 +14,30 @@ COALITIONS = 16  # per draw
 LABEL_CONFIDENCE = 0.95  # the probability of its class at a node with a label
 
 
-def information_values(situation: Situation) -> Tensor:
+def information_values(inputs: StrategyInput) -> Tensor:
     """The expected value of the label of every candidate: float [N], −inf for other nodes.
 
     The value of a label is what it adds to U(S) = H(p̄) − mean_j H(p_j) over coalitions S of at most `count` − 1 other
     candidates, with Ĥ(S) = P X̂(S) as in `Information`; row i of X̂ is the logit of a label. The labels of all
     candidates are drawn from the predicted probabilities, and values are means over these draws.
     """
-    rough = situation.posterior.gain(situation.points, situation.risk_gram)
-    size = min(MAX_CANDIDATES, int(situation.pool.sum()))
-    players = rough.masked_fill(~situation.pool, -1).topk(size).indices
-    rng = Streams(tuple(situation.seed + draw for draw in range(LABEL_DRAWS))).at("worlds")
-    p = situation.probs.float()
-    label = situation.label.clamp_min(0).expand(LABEL_DRAWS, -1).clone()
+    rough = inputs.posterior.gain(inputs.points, inputs.risk_gram)
+    size = min(MAX_CANDIDATES, int(inputs.pool.sum()))
+    players = rough.masked_fill(~inputs.pool, -1).topk(size).indices
+    rng = Streams(tuple(inputs.seed + draw for draw in range(LABEL_DRAWS))).at("worlds")
+    p = inputs.probs.float()
+    label = inputs.label.clamp_min(0).expand(LABEL_DRAWS, -1).clone()
     for draw, generator in zip(label, rng.generators(), strict=True):
         draw[players] = torch.multinomial(p[players], 1, generator=generator)[:, 0]
     game = Information.of(
-        situation.operator,
-        _label_logits(label, situation.classes),
-        situation.known.expand(LABEL_DRAWS, -1),
+        inputs.operator,
+        _label_logits(label, inputs.classes),
+        inputs.known.expand(LABEL_DRAWS, -1),
         players.expand(LABEL_DRAWS, -1),
         seeds=tuple(rng.at("nodes").numbers()),
     )
-    values = Marginals(COALITIONS)(game, min(situation.count, size), rng.at("coalitions").generators())
-    score = torch.full((situation.nodes,), float("-inf"))
+    values = Marginals(COALITIONS)(game, min(inputs.count, size), rng.at("coalitions").generators())
+    score = torch.full((inputs.nodes,), float("-inf"))
     score[players] = values.mean.mean(0).float()
     return score
 

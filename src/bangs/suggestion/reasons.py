@@ -8,7 +8,7 @@ import torch
 from bangs.graphs.neighbours import NeighbourLists
 from bangs.suggestion.batches import Taken
 from bangs.suggestion.posterior import NOISE
-from bangs.suggestion.situation import Situation
+from bangs.suggestion.strategy_input import StrategyInput
 
 SIMILAR = 0.5  # squared correlation from which two nodes are similar
 CONFIDENT = 0.9  # confidence from which only one class is named
@@ -29,30 +29,30 @@ class Facts:
     contested: bool  # whether the models of the folds differ more on it than on nine of ten nodes
 
 
-def facts(situation: Situation, taken: Sequence[Taken]) -> Iterator[Facts]:
+def facts(inputs: StrategyInput, taken: Sequence[Taken]) -> Iterator[Facts]:
     """The facts about every node of a batch, each given the nodes before it."""
-    links = NeighbourLists.of(situation.graph)
-    disagreement = situation.disagreement
-    threshold = float("inf") if disagreement is None else _ninth_decile(disagreement[situation.pool])
-    posterior, variance = situation.posterior, situation.variance
-    z, labelled = situation.points, situation.points[situation.known]
+    links = NeighbourLists.of(inputs.graph)
+    disagreement = inputs.disagreement
+    threshold = float("inf") if disagreement is None else _ninth_decile(disagreement[inputs.pool])
+    posterior, variance = inputs.posterior, inputs.variance
+    z, labelled = inputs.points, inputs.points[inputs.known]
     for node in (item.node for item in taken):
         point = z[node]
         covariance = z @ (posterior.covariance.float() @ point)
         similar = covariance.square() > SIMILAR * variance * variance[node]
         similar[node] = False
-        total = float((posterior.covariance * situation.risk_gram).sum())
-        removed = float(posterior.gain(point[None], situation.risk_gram)[0])
+        total = float((posterior.covariance * inputs.risk_gram).sum())
+        removed = float(posterior.gain(point[None], inputs.risk_gram)[0])
         _, sources, _ = links.rows(torch.tensor([node]))
-        ranked = situation.probs[node].sort(descending=True)
+        ranked = inputs.probs[node].sort(descending=True)
         norms = labelled.norm(dim=1) * point.norm()
         yield Facts(
             ranked=list(zip(ranked.indices.tolist(), ranked.values.tolist(), strict=True)),
-            like=int((similar & ~situation.known).sum()),
+            like=int((similar & ~inputs.known).sum()),
             removes=min(max(removed / total, 0.0), 1.0) if total > 0 else 0.0,
             near=bool((labelled @ point > SIMILAR**0.5 * norms).any()),
             degree=len(sources),
-            labelled=int(situation.known[sources].sum()),
+            labelled=int(inputs.known[sources].sum()),
             disagreement=None if disagreement is None else float(disagreement[node]),
             contested=disagreement is not None and float(disagreement[node]) > threshold,
         )

@@ -12,8 +12,8 @@ from bangs.graphs.edges import EdgeList
 from bangs.runs.snapshot import Snapshot
 from bangs.suggestion.batches import Skipped, Taken, batch
 from bangs.suggestion.reasons import Facts, as_text, facts
-from bangs.suggestion.situation import Situation
 from bangs.suggestion.strategies import DEFAULT, strategy
+from bangs.suggestion.strategy_input import StrategyInput
 from bangs.utils.csv_safe import to_csv
 from bangs.utils.limits import MAX_COUNT
 
@@ -92,15 +92,15 @@ def suggest(
         raise InvalidInput(f"count must be a whole number of at least 1, got {count!r}")
     name = DEFAULT if name is None else name
     choose = strategy(name)
-    situation = situation_of(snapshot, int(count), seed, exclude)
-    taken, skipped = batch(situation, choose)
-    pairs = zip(taken, facts(situation, taken), strict=True)
+    inputs = strategy_input(snapshot, int(count), seed, exclude)
+    taken, skipped = batch(inputs, choose)
+    pairs = zip(taken, facts(inputs, taken), strict=True)
     nodes = [_suggestion(rank, item, fact, names, classes, name) for rank, (item, fact) in enumerate(pairs, 1)]
-    return Suggestions(name, nodes, _notes(situation, taken, skipped, names))
+    return Suggestions(name, nodes, _notes(inputs, taken, skipped, names))
 
 
-def situation_of(snapshot: Snapshot, count: int, seed: int = 0, exclude: Tensor | None = None) -> Situation:
-    """The situation of a run, for a strategy."""
+def strategy_input(snapshot: Snapshot, count: int, seed: int = 0, exclude: Tensor | None = None) -> StrategyInput:
+    """The inputs of a run, for a strategy."""
     label = snapshot.known
     pool = label < 0
     if exclude is not None:
@@ -111,7 +111,7 @@ def situation_of(snapshot: Snapshot, count: int, seed: int = 0, exclude: Tensor 
     features = None if snapshot.points is None else snapshot.points.float()
     disagreement = None if snapshot.disagreement is None else snapshot.disagreement.float()
     probs = snapshot.calibrated.float().softmax(-1)
-    return Situation(graph, probs, label, pool, features, disagreement, seed=seed, count=count)
+    return StrategyInput(graph, probs, label, pool, features, disagreement, seed=seed, count=count)
 
 
 def _suggestion(rank: int, item: Taken, fact: Facts, names: Any, classes: Sequence[Any], strategy: str) -> Suggestion:
@@ -133,18 +133,18 @@ def _suggestion(rank: int, item: Taken, fact: Facts, names: Any, classes: Sequen
     )
 
 
-def _notes(situation: Situation, taken: Sequence[Taken], skipped: Sequence[Skipped], names: Any) -> list[str]:
+def _notes(inputs: StrategyInput, taken: Sequence[Taken], skipped: Sequence[Skipped], names: Any) -> list[str]:
     out = []
     if any(item.like is None for item in skipped):
-        nodes = (situation.isolated & situation.pool).nonzero()[:, 0].tolist()
+        nodes = (inputs.isolated & inputs.pool).nonzero()[:, 0].tolist()
         listed = _listed([str(names[node]) for node in nodes[:MAX_LISTED]], len(nodes))
         out.append(f"skipped, because they have no edge to another node: {listed}")
     twins = [f"{names[item.node]} (like {names[item.like]})" for item in skipped if item.like is not None]
     if twins:
         listed = _listed(twins[:MAX_LISTED], len(twins))
         out.append(f"skipped, because another label gives the same information: {listed}")
-    if len(taken) < situation.count:
-        out.append(f"{len(taken):,} nodes instead of {situation.count:,}: no other label would give new information")
+    if len(taken) < inputs.count:
+        out.append(f"{len(taken):,} nodes instead of {inputs.count:,}: no other label would give new information")
     return out
 
 

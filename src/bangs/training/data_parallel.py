@@ -11,8 +11,8 @@ from bangs.core.rng import Streams
 from bangs.distributed import ranks
 from bangs.nn.dropout import dropout_masks
 from bangs.nn.ensemble import Network
+from bangs.training.epoch_loop import TargetNodes
 from bangs.training.minibatch import MinibatchSession, NodeLoader, prefetch
-from bangs.training.training_session import TargetNodes
 from bangs.utils import signals
 
 if TYPE_CHECKING:

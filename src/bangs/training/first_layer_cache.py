@@ -12,10 +12,10 @@ import torch
 from torch import Tensor
 
 from bangs.graphs.sparse import Sparse
-from bangs.nn.ensemble import Targets
+from bangs.nn.loss import Targets
 from bangs.nn.subgraphs import Features, Nodes, PreparedGraph
+from bangs.training.epoch_loop import TargetNodes
 from bangs.training.precomputed_hop import PrecomputedHop
-from bangs.training.training_session import TargetNodes
 
 
 @dataclass(eq=False)

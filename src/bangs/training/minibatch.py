@@ -11,9 +11,10 @@ import torch
 from torch import Tensor
 
 from bangs.core.rng import Streams
-from bangs.nn.ensemble import Network, Targets
+from bangs.nn.ensemble import Network
+from bangs.nn.loss import Targets
+from bangs.training.epoch_loop import EagerSession, TargetNodes
 from bangs.training.neighbour_sampling import Sampler, Sampling
-from bangs.training.training_session import EagerSession, TargetNodes
 from bangs.utils import signals
 
 if TYPE_CHECKING:

@@ -7,7 +7,7 @@ from torch_geometric.data import Data
 from bangs.core.number_checks import check_number
 from bangs.core.rng import Streams
 from bangs.core.types import Model, Prediction
-from bangs.graphs.graph_views import Same, View
+from bangs.graphs.augmentations import Same, View
 
 
 @dataclass(frozen=True)

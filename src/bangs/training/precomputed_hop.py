@@ -14,10 +14,10 @@ import torch
 from torch import Tensor
 
 from bangs.graphs.sparse import Sparse
-from bangs.nn.ensemble import Targets
+from bangs.nn.loss import Targets
 from bangs.nn.matmul import GRADIENT_PIECES
 from bangs.nn.subgraphs import DENSE_ABOVE, Features, Nodes, PreparedGraph, Subgraph
-from bangs.training.training_session import TargetNodes
+from bangs.training.epoch_loop import TargetNodes
 
 NODE_MULTIPLE = 8 * GRADIENT_PIECES  # the number of nodes is rounded up to a multiple of it
 MAX_BYTES = 2**31  # of the features of all runs

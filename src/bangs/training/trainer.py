@@ -17,11 +17,12 @@ from bangs.core.types import Labels, Prediction, Task
 from bangs.distributed import ranks
 from bangs.errors import InvalidInput
 from bangs.nn.dropout import DropoutMasks
-from bangs.nn.ensemble import Targets
+from bangs.nn.loss import Targets
 from bangs.nn.matmul import matmul_precision
 from bangs.nn.models import GCN, Architecture
 from bangs.nn.subgraphs import PreparedGraph, Subgraph, per_run_subgraph
 from bangs.training.data_parallel import DistributedSession
+from bangs.training.epoch_loop import CapturedSession, EagerSession, TargetNodes, TrainingSession
 from bangs.training.first_layer_cache import shared_first_layer
 from bangs.training.flush_denormals import flush_denormals
 from bangs.training.layerwise_inference import Layerwise
@@ -29,7 +30,6 @@ from bangs.training.minibatch import MinibatchSession, NodeLoader
 from bangs.training.neighbour_sampling import Sampler, Sampling
 from bangs.training.precomputed_hop import FirstHop
 from bangs.training.teacher import Teacher
-from bangs.training.training_session import CapturedSession, EagerSession, TargetNodes, TrainingSession
 from bangs.utils.torch_modes import default_torch_modes
 
 WHOLE_GRAPH_FROM = 0.7  # share of labelled nodes above which a subgraph saves nothing

@@ -12,10 +12,10 @@ import pytest
 import torch
 
 from bangs.errors import DataUnavailable, InvalidInput, OutOfMemory
-from bangs.graphs import numpy_files
-from bangs.graphs.datasets.by_name import load
+from bangs.graphs import safe_numpy_files
+from bangs.graphs.datasets.catalog import load
 from bangs.graphs.datasets.npz import read_graph
-from bangs.graphs.numpy_files import read_npy, read_npz
+from bangs.graphs.safe_numpy_files import read_npy, read_npz
 
 N = 5
 SOUND: dict[str, Any] = {
@@ -155,7 +155,7 @@ def test_a_header_that_claims_too_much_is_refused_before_anything_is_allocated(t
 
 
 def test_a_bomb_is_refused_by_what_it_unpacks_to(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(numpy_files, "MAX_BYTES", 2**20)
+    monkeypatch.setattr(safe_numpy_files, "MAX_BYTES", 2**20)
     path = saved(tmp_path, x=np.zeros((N, 2**18), np.float32))
     assert path.stat().st_size < 2**15
     with pytest.raises(InvalidInput, match=r"unpacks to .* GiB, more than the .* allowed"):
@@ -173,11 +173,11 @@ def test_what_memory_cannot_hold_is_refused_before_it_is_unpacked(
     x = np.zeros((N, 2**18), np.float32)
     path = saved(tmp_path, x=x) if suffix == "npz" else tmp_path / "x.npy"
     np.save(tmp_path / "x.npy", x)
-    monkeypatch.setattr(numpy_files, "available_memory", lambda: 2 * x.nbytes - 1)
-    monkeypatch.setattr(numpy_files, "_read", never)
+    monkeypatch.setattr(safe_numpy_files, "available_memory", lambda: 2 * x.nbytes - 1)
+    monkeypatch.setattr(safe_numpy_files, "_read", never)
     with pytest.raises(OutOfMemory, match=r"needs twice that; 0.0 GiB of memory are free.*bangs convert"):
         read_npz(path) if suffix == "npz" else read_npy(path)
-    assert numpy_files.map_npy(tmp_path / "x.npy").shape == x.shape
+    assert safe_numpy_files.map_npy(tmp_path / "x.npy").shape == x.shape
 
 
 @pytest.mark.parametrize(
@@ -192,7 +192,7 @@ def test_what_memory_cannot_hold_is_refused_before_it_is_unpacked(
 def test_arrays_that_do_not_fit_together_are_refused_before_they_are_unpacked(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, changes: dict[str, Any]
 ) -> None:
-    monkeypatch.setattr(numpy_files, "_read", never)
+    monkeypatch.setattr(safe_numpy_files, "_read", never)
     with pytest.raises(InvalidInput, match="must"):
         read_graph(saved(tmp_path, **changes))
 

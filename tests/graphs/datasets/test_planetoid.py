@@ -12,7 +12,7 @@ import scipy.sparse as sp
 import torch
 
 from bangs.errors import DataUnavailable, InvalidInput
-from bangs.graphs.datasets import by_name, planetoid
+from bangs.graphs.datasets import catalog, planetoid
 from bangs.graphs.datasets.planetoid import read_planetoid
 
 
@@ -164,8 +164,8 @@ def test_a_pickle_cut_short_is_refused(small: Path) -> None:
 @pytest.mark.skipif(not os.environ.get("BANGS_DATA"), reason="BANGS_DATA names no folder with the real graphs")
 @pytest.mark.parametrize("name", ["cora", "citeseer", "pubmed"])
 def test_the_real_graphs_are_what_is_known_of_them(name: str) -> None:
-    known = by_name.DATASETS[name]
-    data = by_name.load(name)
+    known = catalog.DATASETS[name]
+    data = catalog.load(name)
     assert data.x.shape == (known.nodes, known.features)
     assert data.edge_index.shape[1] == known.edges
     assert data.num_classes == known.classes

@@ -210,7 +210,7 @@ def test_arrays_too_large_for_memory_are_not_called_damaged(
     folder(tmp_path)
     arrays = {"edge_index": np.array([[0], [1]]), "y": np.array([0, 0, 1, 1, 1, 1]), "x": np.eye(6)}
     np.save(tmp_path / file, np.eye(6)) if file.endswith("npy") else np.savez(tmp_path / file, **arrays)
-    monkeypatch.setattr("bangs.graphs.numpy_files.available_memory", lambda: 100)
+    monkeypatch.setattr("bangs.graphs.safe_numpy_files.available_memory", lambda: 100)
     with pytest.raises(OutOfMemory, match="of memory are free"):
         tables.read(tmp_path / file if file == "graph.npz" else tmp_path)
 

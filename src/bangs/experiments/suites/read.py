@@ -12,11 +12,11 @@ from typing import Any, Literal
 from bangs.errors import BangsError, InvalidInput, UnknownName
 from bangs.experiments.experiment import Experiment
 from bangs.experiments.settings import check
-from bangs.experiments.suites.content import Content, check_content
 from bangs.experiments.suites.files import suite_path, suite_text
 from bangs.experiments.suites.published_numbers import published_numbers
+from bangs.experiments.suites.schema import Content, check_content
 from bangs.experiments.suites.suite import FIGURES, Cell, Suite
-from bangs.graphs.datasets.by_name import DATASETS, npz_files
+from bangs.graphs.datasets.catalog import DATASETS, npz_files
 from bangs.graphs.store import is_store
 from bangs.runs.history import STAGES
 from bangs.utils.limits import MAX_SEEDS

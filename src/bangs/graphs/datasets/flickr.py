@@ -12,7 +12,7 @@ from torch_geometric.data import Data
 from bangs.errors import DataUnavailable, InvalidInput
 from bangs.graphs.csr import check_indices
 from bangs.graphs.edges import undirected
-from bangs.graphs.numpy_files import read_npy, read_npz
+from bangs.graphs.safe_numpy_files import read_npy, read_npz
 
 LINKS, FEATURES, CLASSES, ROLES = "adj_full.npz", "feats.npy", "class_map.json", "role.json"
 MAX_BYTES = 2**28  # of one JSON file

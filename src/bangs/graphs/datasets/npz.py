@@ -23,7 +23,7 @@ from bangs.graphs.array_checks import (
 )
 from bangs.graphs.csr import checked_csr
 from bangs.graphs.edges import undirected
-from bangs.graphs.numpy_files import Array, Header, npz_headers, read_npz
+from bangs.graphs.safe_numpy_files import Array, Header, npz_headers, read_npz
 from bangs.graphs.sparse import to_torch
 from bangs.graphs.splits import MASKS
 

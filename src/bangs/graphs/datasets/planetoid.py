@@ -15,7 +15,7 @@ from bangs.errors import DataUnavailable, InvalidInput
 from bangs.graphs.array_checks import MAX_FEATURES
 from bangs.graphs.csr import check_range, checked_csr
 from bangs.graphs.edges import undirected
-from bangs.graphs.numpy_files import Array
+from bangs.graphs.safe_numpy_files import Array
 from bangs.graphs.sparse import to_torch
 
 PARTS = ("x", "tx", "allx", "y", "ty", "ally", "graph", "test.index")

@@ -12,7 +12,7 @@ from torch_geometric.data import Data
 
 from bangs.errors import InvalidInput
 from bangs.graphs.array_checks import Array, check_disjoint, check_edges, check_shapes, edge_weights
-from bangs.graphs.numpy_files import map_npy
+from bangs.graphs.safe_numpy_files import map_npy
 from bangs.graphs.sparse import to_scipy
 from bangs.graphs.splits import MASKS
 from bangs.graphs.store.edge_sort import EdgeWriter

@@ -9,7 +9,7 @@ import scipy.sparse as sp
 
 from bangs.errors import BangsError, OutOfMemory
 from bangs.graphs.csr import checked_csr
-from bangs.graphs.numpy_files import map_npy, read_npy, read_npz
+from bangs.graphs.safe_numpy_files import map_npy, read_npy, read_npz
 from bangs.graphs.tables.diagnostics import MAX_SHOWN, Diagnostics, FileDiagnostics, counted
 
 FILES = ("features.npz", "features.npy")

@@ -10,7 +10,7 @@ import numpy.typing as npt
 from bangs.graphs.tables.column_roles import NodeRoles, check_names, node_roles
 from bangs.graphs.tables.column_statistics import ColumnStatistics, column_encodings, note_column_kinds
 from bangs.graphs.tables.diagnostics import quoted
-from bangs.graphs.tables.feature_encoder import Encoder, check_columns
+from bangs.graphs.tables.encode_columns import Encoder, check_columns
 from bangs.graphs.tables.feature_encoding import Column, Encoding
 from bangs.graphs.tables.id_index import IdIndex, id_keys, without_trailing_zeros
 from bangs.graphs.tables.labels import LabelColumn

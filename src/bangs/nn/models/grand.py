@@ -9,7 +9,8 @@ from torch import Tensor
 from bangs.core.choice_checks import check_choice
 from bangs.core.rng import Streams
 from bangs.nn.dropout import DropoutMasks
-from bangs.nn.ensemble import Network, Targets
+from bangs.nn.ensemble import Network
+from bangs.nn.loss import Targets
 from bangs.nn.matmul import batched_matmul
 from bangs.nn.models.base import Checked
 from bangs.nn.models.batch_norm import BatchNorm

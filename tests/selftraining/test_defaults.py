@@ -12,8 +12,9 @@ import pytest
 import bangs
 from bangs import Experiment, Method, SelfTrainingClassifier
 from bangs.cli.commands import load
-from bangs.selftraining.choices import CHOICES, MEMORY, POOL, START, TEACHER
-from bangs.selftraining.methods import METHODS, Budget, method
+from bangs.selftraining.budget import Budget
+from bangs.selftraining.defaults import CHOICES, MEMORY, POOL, START, TEACHER
+from bangs.selftraining.methods import METHODS, method
 
 
 def test_a_method_has_the_defaults() -> None:
@@ -41,10 +42,10 @@ def test_python_and_the_command_line_have_the_same() -> None:
 def test_no_other_file_lists_them() -> None:
     words = re.compile(r'"first", "latest"|"free", "open"|"accumulate", "rebuild"')
     files = [path.name for path in Path(bangs.__file__).parent.rglob("*.py") if words.search(path.read_text())]
-    assert sorted(files) == ["choices.py", "published_settings.py"]  # the latter narrows the type of one argument
+    assert sorted(files) == ["defaults.py", "published_settings.py"]  # the latter narrows the type of one argument
 
 
 def test_they_are_read_without_torch() -> None:
-    script = "import sys, bangs.selftraining.choices; print('torch' in sys.modules)"
+    script = "import sys, bangs.selftraining.defaults; print('torch' in sys.modules)"
     completed = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
     assert completed.stdout == "False\n"

@@ -1,4 +1,4 @@
-"""Build the candidates of a fit from the parameters of the classifier, and check these."""
+"""Parameters: check those of the classifier, and turn them into the candidates that a fit tries."""
 
 import logging
 import numbers
@@ -16,7 +16,7 @@ from bangs.calibration.graph_calibrators import GATS, CaGCN
 from bangs.core.choice_checks import check_name
 from bangs.core.rng import Streams
 from bangs.errors import InvalidInput
-from bangs.estimator.candidates import SOFT_METHODS, VIEWS, Candidate, linear_candidates, small_enough, soft_method
+from bangs.estimator.candidates import SOFT_METHODS, VIEWS, Candidate, linear_candidates, neural_candidates, soft_method
 from bangs.estimator.inference import check_staged
 from bangs.estimator.linear import LinearTrainer, PropagatedLinear
 from bangs.estimator.members import View
@@ -24,7 +24,7 @@ from bangs.graphs.store import Store, check_edges
 from bangs.nn.models import MODELS
 from bangs.selection.quotas import Top
 from bangs.selection.scores import Agreement, Banzhaf, Chance, Confidence, Score
-from bangs.selftraining.choices import CHOICES
+from bangs.selftraining.defaults import CHOICES
 from bangs.selftraining.loop import Method
 from bangs.training.neighbour_sampling import Sampling
 from bangs.training.presets import PRESETS
@@ -38,8 +38,6 @@ EPOCHS, PATIENCE = 300, 50
 HARD_ROUNDS = 10
 METHODS = ("auto", "hard", "raw", *SOFT_METHODS)
 METHOD_AND_TRAINER = ("selector", "k", "candidates", "rounds", "teacher", "preset", "epochs", "patience")  # settings
-TIME_LIMIT_MODELS = ("gcn", "appnp", "grand")  # tried where a time limit is given, the cheapest first
-SMALL_GRAPH_MODELS = ("appnp",)  # tried without a time limit, where the graph is small
 MAX_DEFAULT_K = 100  # nodes per round, since Banzhaf values of very many candidates take long
 
 SELECTORS: dict[str, Callable[[int, int], Score]] = {
@@ -80,9 +78,8 @@ def build_candidates(
             method = replace(method, start="teacher")
         return [Candidate(model_name, method_name, trainer, method, view)]
     out = linear_candidates(Data(x=torch.zeros(1, 1)) if graph is None else graph, method, method_name, views)
-    timed = settings["time_limit"] is not None
-    if "features" in views and (timed or (graph is not None and small_enough(graph))):
-        for name in TIME_LIMIT_MODELS if timed else SMALL_GRAPH_MODELS:
+    if "features" in views:
+        for name in neural_candidates(graph, has_time_limit=settings["time_limit"] is not None):
             trainer = _build_trainer(name, settings["preset"], settings["epochs"], settings["patience"], None)
             out.append(Candidate(name, method_name, trainer, method))
     return out

@@ -7,7 +7,7 @@ from typing import Any
 
 from torch import Tensor
 
-from bangs.estimator.reasons import PseudoLabel, Reasons, SoftLabel
+from bangs.estimator.explanation_facts import PseudoLabel, Reasons, SoftLabel
 
 _SCORE_MEANING = {
     "banzhaf": "The value says how much its label adds to what the model would know of the other nodes, "

@@ -13,7 +13,7 @@ from safetensors.torch import load, save
 from torch import Tensor
 
 from bangs.errors import InvalidInput
-from bangs.runs.checkpoint import MAX_FACTS_BYTES, Checkpoint, Damaged, decode, encode
+from bangs.runs.checkpoint_file import MAX_FACTS_BYTES, Checkpoint, Damaged, decode, encode
 
 SMALL = b"".join(encode(Checkpoint(3, {"w": torch.arange(6.0), "t": torch.tensor([-1])}, {"seen": [1, 2]}), "c" * 64))
 

@@ -11,7 +11,8 @@ from torch import Tensor
 
 from bangs import kernels
 from bangs.nn.dropout import dropout_masks
-from bangs.nn.ensemble import Network, Targets, log_softmax, node_nll
+from bangs.nn.ensemble import Network
+from bangs.nn.loss import Targets, log_softmax, node_nll
 from bangs.nn.subgraphs import Subgraph
 from bangs.training.adam import Adam
 from bangs.training.malloc_tuning import keep_freed_memory

@@ -12,7 +12,7 @@ import torch
 
 from bangs.errors import DataUnavailable, UnknownName
 from bangs.graphs import splits
-from bangs.graphs.datasets import by_name, lastfm
+from bangs.graphs.datasets import catalog, lastfm
 from bangs.graphs.datasets.download import Remote
 from tests.graphs.datasets import test_flickr, test_lastfm
 from tests.graphs.datasets.server import Server, serving
@@ -22,7 +22,7 @@ from tests.graphs.datasets.server import Server, serving
 def alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """No data folder, a cache of its own, and no patience."""
     monkeypatch.delenv("BANGS_DATA", raising=False)
-    monkeypatch.setattr(by_name, "cache_folder", lambda: tmp_path / "cache")
+    monkeypatch.setattr(catalog, "cache_folder", lambda: tmp_path / "cache")
     monkeypatch.setattr("pooch.core.time.sleep", lambda _: None)
     return tmp_path
 
@@ -38,9 +38,9 @@ def web(tmp_path: Path) -> Iterator[Server]:
         yield running
 
 
-def small(name: str, server: Server) -> by_name.Dataset:
+def small(name: str, server: Server) -> catalog.Dataset:
     """The dataset as it is known, with the checksums of the small files."""
-    dataset = by_name.DATASETS[name]
+    dataset = catalog.DATASETS[name]
     return replace(
         dataset,
         files={
@@ -54,21 +54,21 @@ def small(name: str, server: Server) -> by_name.Dataset:
 def test_missing_files_are_downloaded_once_and_cached(
     name: str, web: Server, alone: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(by_name, "DATASETS", {name: small(name, web)})
-    first = by_name.load(name, base=web.url)
+    monkeypatch.setattr(catalog, "DATASETS", {name: small(name, web)})
+    first = catalog.load(name, base=web.url)
     requests = len(web.requests)
-    assert requests == len(by_name.DATASETS[name].files)
-    second = by_name.load(name, base=web.url)
+    assert requests == len(catalog.DATASETS[name].files)
+    second = catalog.load(name, base=web.url)
     assert len(web.requests) == requests
     assert first.num_nodes == 4
     assert torch.equal(first.x, second.x)
-    assert sorted(os.listdir(alone / "cache" / by_name.DATASETS[name].folder)) == sorted(by_name.DATASETS[name].files)
+    assert sorted(os.listdir(alone / "cache" / catalog.DATASETS[name].folder)) == sorted(catalog.DATASETS[name].files)
 
 
 def test_a_tampered_archive_is_not_kept(web: Server, alone: Path) -> None:
     # the real LastFM's checksum does not fit the small archive
     with pytest.raises(DataUnavailable, match=r"hash of downloaded file .* does not match the known hash"):
-        by_name.load("lastfm_asia", base=web.url)
+        catalog.load("lastfm_asia", base=web.url)
     assert os.listdir(alone / "cache" / "LastFMAsia" / "raw") == []
 
 
@@ -76,11 +76,11 @@ def test_without_a_network_the_error_says_which_files_to_put_where(alone: Path) 
     with serving(Server()) as gone:
         url = gone.url
     with pytest.raises(DataUnavailable) as caught:
-        by_name.load("cora", alone / "data", base=url)
+        catalog.load("cora", alone / "data", base=url)
     sentence = str(caught.value)
     assert "dataset 'cora' is not on this machine" in sentence
     assert (
-        f"Put {', '.join(by_name.DATASETS['cora'].files)} into {alone / 'data' / 'Cora' / 'raw'} or "
+        f"Put {', '.join(catalog.DATASETS['cora'].files)} into {alone / 'data' / 'Cora' / 'raw'} or "
         f"{alone / 'cache' / 'Cora' / 'raw'}" in sentence
     )
     assert "https://github.com/kimiyoung/planetoid" in sentence
@@ -97,9 +97,9 @@ def test_the_data_folder_comes_before_the_cache_and_is_never_written_to(
         folder.chmod(0o555)
     try:
         monkeypatch.setenv("BANGS_DATA", str(alone / "data"))
-        assert by_name.load("flickr").x.max() == 7
-        assert by_name.load("flickr", alone / "elsewhere").x.max() == 70
-        assert by_name.load("Flickr", alone / "data").x.max() == 7
+        assert catalog.load("flickr").x.max() == 7
+        assert catalog.load("flickr", alone / "elsewhere").x.max() == 70
+        assert catalog.load("Flickr", alone / "data").x.max() == 7
     finally:
         for folder in (given, given.parent, given.parent.parent):
             folder.chmod(0o755)
@@ -109,8 +109,8 @@ def test_lastfm_can_be_read_from_three_files(alone: Path) -> None:
     folder = alone / "data" / "LastFMAsia" / "raw"
     folder.mkdir(parents=True)
     test_lastfm.plain(folder, test_lastfm.contents())
-    assert by_name.load("lastfm-asia", alone / "data").num_classes == 18  # as declared, whatever labels are there
-    assert set(by_name.DATASETS["lastfm_asia"].instead) == {lastfm.EDGES, lastfm.ARTISTS, lastfm.COUNTRIES}
+    assert catalog.load("lastfm-asia", alone / "data").num_classes == 18  # as declared, whatever labels are there
+    assert set(catalog.DATASETS["lastfm_asia"].instead) == {lastfm.EDGES, lastfm.ARTISTS, lastfm.COUNTRIES}
 
 
 def tiny(path: Path) -> Path:
@@ -123,43 +123,43 @@ def test_any_npz_is_loaded_by_path_or_by_name(alone: Path, monkeypatch: pytest.M
     path = tiny(alone / "data" / "My-Graph.npz")
     monkeypatch.setenv("BANGS_DATA", str(alone / "data"))
     for name in (path, str(path), "my-graph", "my_graph", "My-Graph.npz"):
-        assert by_name.load(name).num_nodes == 3
-    assert by_name.npz_files() == {"my_graph": path}
-    assert by_name.npz_files(alone / "missing") == {}
+        assert catalog.load(name).num_nodes == 3
+    assert catalog.npz_files() == {"my_graph": path}
+    assert catalog.npz_files(alone / "missing") == {}
     monkeypatch.chdir(alone / "data")
     monkeypatch.delenv("BANGS_DATA")
-    assert by_name.load("My-Graph.npz").num_nodes == 3
+    assert catalog.load("My-Graph.npz").num_nodes == 3
 
 
 def test_a_missing_path_is_a_clear_error(alone: Path) -> None:
     with pytest.raises(DataUnavailable, match=r"does not exist; give the path of .* or one of citeseer"):
-        by_name.load(alone / "missing.npz")
+        catalog.load(alone / "missing.npz")
 
 
 def test_an_unknown_name_gets_a_suggestion(alone: Path) -> None:
     tiny(alone / "data" / "cora_ml.npz")
     with pytest.raises(UnknownName, match=r"dataset 'cora-mlx' is unknown; did you mean 'cora_ml'\? Known: citeseer"):
-        by_name.load("cora-mlx", alone / "data")
+        catalog.load("cora-mlx", alone / "data")
 
 
 def test_the_cache_is_the_users(monkeypatch: pytest.MonkeyPatch, alone: Path) -> None:
     monkeypatch.undo()
     monkeypatch.setenv("XDG_CACHE_HOME", str(alone))
     monkeypatch.setattr("sys.platform", "linux")
-    assert by_name.cache_folder() == alone / "bangs"
+    assert catalog.cache_folder() == alone / "bangs"
     monkeypatch.setattr("sys.platform", "darwin")
-    assert by_name.cache_folder().parts[-3:] == ("Library", "Caches", "bangs")
+    assert catalog.cache_folder().parts[-3:] == ("Library", "Caches", "bangs")
 
 
 def test_the_embedded_graph_needs_nothing() -> None:
-    data = by_name.load("synthetic")
-    known = by_name.DATASETS["synthetic"]
+    data = catalog.load("synthetic")
+    known = catalog.DATASETS["synthetic"]
     assert (data.num_nodes, data.num_edges, data.num_classes) == (known.nodes, known.edges, known.classes)
     assert data.x.shape[1] == known.features
 
 
 def test_every_dataset_says_what_it_is() -> None:
-    for name, dataset in by_name.DATASETS.items():
+    for name, dataset in catalog.DATASETS.items():
         assert dataset.name == name
         assert dataset.description
         assert min(dataset.nodes, dataset.edges, dataset.features, dataset.classes) > 0
@@ -183,7 +183,7 @@ def test_every_dataset_says_what_it_is() -> None:
 def test_the_real_npz_graphs_are_what_is_known_of_them(
     name: str, nodes: int, edges: int, features: int | None, classes: int
 ) -> None:
-    data = by_name.load(name, REAL)
+    data = catalog.load(name, REAL)
     assert (data.num_nodes, data.num_edges, int(data.y.max()) + 1) == (nodes, edges, classes)
     assert (data.get("x") is None) if features is None else (data.x.shape == (nodes, features))
     assert splits.has_public(data) == (name == "actor")

@@ -1,4 +1,4 @@
-"""Situation: all that a strategy may use to choose the next nodes to label."""
+"""StrategyInput: all that a strategy may use to choose the next nodes to label."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -17,7 +17,7 @@ EPSILON = 1e-12
 
 
 @dataclass(frozen=True, eq=False)
-class Situation:
+class StrategyInput:
     """N nodes of C classes with predictions, labels and points; on the CPU."""
 
     graph: Any  # an `EdgeList`, a `Data` or a `StoredGraph`
@@ -30,8 +30,8 @@ class Situation:
     count: int = 20  # how many nodes to suggest
     _cache: dict[Any, Any] = field(default_factory=dict, repr=False)
 
-    def cached(self, function: "Callable[[Situation], Any]") -> Any:
-        """The result of a function of the situation, computed once."""
+    def cached(self, function: "Callable[[StrategyInput], Any]") -> Any:
+        """The result of a function of the inputs, computed once."""
         if function not in self._cache:
             self._cache[function] = function(self)
         return self._cache[function]

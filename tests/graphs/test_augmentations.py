@@ -5,7 +5,7 @@ import torch
 from torch_geometric.data import Data
 
 from bangs.errors import InvalidInput
-from bangs.graphs.graph_views import DropEdges, DropFeatures, Noise, Same, View
+from bangs.graphs.augmentations import DropEdges, DropFeatures, Noise, Same, View
 from tests.conftest import two_rings
 
 VIEWS = [Same(), DropFeatures(0.3), DropEdges(0.3), Noise(0.3)]

@@ -15,21 +15,21 @@ from bangs.calibration.calibrators import Calibrator
 from bangs.core.types import Prediction, Task
 from bangs.errors import InvalidInput
 from bangs.estimator import saved_parameters
+from bangs.estimator.candidate_search import Ensemble
 from bangs.estimator.candidates import VIEWS
-from bangs.estimator.contest import Ensemble
+from bangs.estimator.feature_views import STRUCTURE_WIDTH, view_of
 from bangs.estimator.folds import mean_of_runs
 from bangs.estimator.inference import apply, calibrate_logits, calibrate_unseen
 from bangs.estimator.linear import LinearTrainer, PropagatedLinear
 from bangs.estimator.members import View
 from bangs.estimator.stacking import mixture
-from bangs.estimator.views import STRUCTURE_WIDTH, view_of
 from bangs.graphs.edges import EdgeList
 from bangs.graphs.store import StoreReference
 from bangs.graphs.tables.feature_encoding import Encoding
 from bangs.graphs.tables.structural_features import STRUCTURE_RULE
 from bangs.nn.models import Architecture
 from bangs.runs.snapshot import Snapshot
-from bangs.suggestion.points import merged
+from bangs.suggestion.node_vectors import merged
 
 Array = npt.NDArray[Any]
 

@@ -1,4 +1,4 @@
-"""Contest: fits the candidates one after the other, and averages them by their out-of-fold predictions."""
+"""CandidateSearch: fits the candidates one after the other, and averages them by their out-of-fold predictions."""
 
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -27,7 +27,7 @@ from bangs.estimator.stacking import (
 from bangs.graphs.store import StoreReference
 from bangs.selftraining.loop import Observer, SelfTrainer, State
 
-FOLD_MEAN_CORRECTION = 0.75  # labels per class, see `Contest._fold_mean_factor`
+FOLD_MEAN_CORRECTION = 0.75  # labels per class, see `CandidateSearch._fold_mean_factor`
 NEURAL_DEADLINE = 0.5  # share of a time limit after which no neural network starts: its first round may take long
 
 
@@ -79,7 +79,7 @@ class _Stopped(Exception):
 
 
 @dataclass(frozen=True, eq=False)
-class Contest:
+class CandidateSearch:
     """Fits candidates in their order, within a time limit, and averages them."""
 
     folds: Folds
@@ -139,7 +139,7 @@ class Contest:
         members: Sequence[Member],
         observers: Sequence[Observer],
         keep: Keeper | None,
-        contest_start: float,
+        search_start: float,
     ) -> tuple[Member, str]:
         task, start = self.tasks[candidate.view], time.perf_counter()
         rule = "likelihood" if self.folds.runs > 1 else "accuracy"
@@ -155,7 +155,7 @@ class Contest:
             if leader is not None and not candidate.is_linear and self.folds.has_held_out:
                 if far_behind(self._log_probs(recorder.unseen), self._log_probs(leader.unseen)):
                     raise _Stopped(state, "behind")
-                if self.time_limit is not None and time.perf_counter() - contest_start > self.time_limit:
+                if self.time_limit is not None and time.perf_counter() - search_start > self.time_limit:
                     raise _Stopped(state, "time")
 
         trainer = SelfTrainer(candidate.trainer, candidate.method, (recorder, save_round, *observers, stop))  # type: ignore[arg-type]

@@ -8,8 +8,8 @@ import torch
 from bangs.core.rng import Streams
 from bangs.errors import InvalidInput
 from bangs.nn.models import GCN
-from bangs.runs.checkpoint import Checkpoint
-from bangs.runs.state import pack, unpack
+from bangs.runs.checkpoint_content import pack, unpack
+from bangs.runs.checkpoint_file import Checkpoint
 from bangs.selection.quotas import Top
 from bangs.selftraining.loop import Method, SelfTrainer, State
 from bangs.training.trainer import Learner, Trainer

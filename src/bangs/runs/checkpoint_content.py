@@ -7,7 +7,7 @@ from torch import Tensor
 
 from bangs.core.types import Labels, Prediction
 from bangs.errors import InvalidInput
-from bangs.runs.checkpoint import Checkpoint
+from bangs.runs.checkpoint_file import Checkpoint
 from bangs.selftraining.loop import State
 from bangs.training.teacher import Teacher
 from bangs.training.trainer import Learner

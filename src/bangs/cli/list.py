@@ -9,7 +9,7 @@ from bangs.cli.console import Output
 from bangs.errors import UnknownName
 
 
-def list_names(
+def list(
     kind: Annotated[
         str | None,
         typer.Argument(

@@ -11,12 +11,13 @@ from torch import Tensor, nn
 from bangs.core.rng import Streams
 from bangs.core.types import Split, Task
 from bangs.nn.dropout import DropoutMasks
-from bangs.nn.ensemble import Network, Separate, Targets
+from bangs.nn.ensemble import Network, Separate
+from bangs.nn.loss import Targets
 from bangs.nn.models import GCN
 from bangs.nn.subgraphs import Subgraph
+from bangs.training.epoch_loop import SYNC_EVERY, CapturedSession, EagerSession, TargetNodes
 from bangs.training.teacher import Teacher
 from bangs.training.trainer import FitRequest, Trainer
-from bangs.training.training_session import SYNC_EVERY, CapturedSession, EagerSession, TargetNodes
 from bangs.utils import signals
 from bangs.utils.signals import Stopped
 from tests.conftest import two_rings
