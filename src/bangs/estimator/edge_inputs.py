@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from bangs.errors import InvalidInput
-from bangs.graphs.csr import check_scipy
+from bangs.graphs.array_checks import check_scipy
 from bangs.graphs.edges import merged, mirrored
 from bangs.graphs.tables.column_roles import guess
 from bangs.graphs.tables.diagnostics import listed

@@ -30,7 +30,7 @@ from bangs.estimator.edge_inputs import (
 )
 from bangs.estimator.label_inputs import label_rows
 from bangs.estimator.node_rows import NodeRows
-from bangs.graphs.csr import check_indices, check_range, check_scipy
+from bangs.graphs.array_checks import check_indices, check_range, check_scipy
 from bangs.graphs.sparse import csr, to_torch
 from bangs.graphs.splits import MASKS
 from bangs.graphs.store import NodeNames, Store, StoreReference

@@ -10,7 +10,7 @@ import torch
 from torch_geometric.data import Data
 
 from bangs.errors import DataUnavailable, InvalidInput
-from bangs.graphs.csr import check_indices
+from bangs.graphs.array_checks import check_indices
 from bangs.graphs.edges import undirected
 from bangs.graphs.safe_numpy_files import read_npy, read_npz
 

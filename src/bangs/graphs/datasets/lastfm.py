@@ -14,8 +14,7 @@ import torch
 from torch_geometric.data import Data
 
 from bangs.errors import DataUnavailable, InvalidInput
-from bangs.graphs.array_checks import MAX_FEATURES
-from bangs.graphs.csr import check_range
+from bangs.graphs.array_checks import MAX_FEATURES, check_range
 from bangs.graphs.edges import undirected
 
 ARCHIVE = "lastfm_asia.zip"

@@ -18,10 +18,10 @@ from bangs.graphs.array_checks import (
     check_disjoint,
     check_edges,
     check_shapes,
+    checked_csr,
     describe,
     edge_weights,
 )
-from bangs.graphs.csr import checked_csr
 from bangs.graphs.edges import undirected
 from bangs.graphs.safe_numpy_files import Array, Header, npz_headers, read_npz
 from bangs.graphs.sparse import to_torch

@@ -12,8 +12,7 @@ import torch
 from torch_geometric.data import Data
 
 from bangs.errors import DataUnavailable, InvalidInput
-from bangs.graphs.array_checks import MAX_FEATURES
-from bangs.graphs.csr import check_range, checked_csr
+from bangs.graphs.array_checks import MAX_FEATURES, check_range, checked_csr
 from bangs.graphs.edges import undirected
 from bangs.graphs.safe_numpy_files import Array
 from bangs.graphs.sparse import to_torch

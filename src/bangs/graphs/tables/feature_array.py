@@ -8,7 +8,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from bangs.errors import BangsError, OutOfMemory
-from bangs.graphs.csr import checked_csr
+from bangs.graphs.array_checks import checked_csr
 from bangs.graphs.safe_numpy_files import map_npy, read_npy, read_npz
 from bangs.graphs.tables.diagnostics import MAX_SHOWN, Diagnostics, FileDiagnostics, counted
 
