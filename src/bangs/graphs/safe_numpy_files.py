@@ -1,7 +1,7 @@
 """Read numpy files safely: regular files only, and sizes are checked before anything is unpacked."""
 
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from math import prod
@@ -36,14 +36,14 @@ class Header:
         return prod(self.shape) * self.dtype.itemsize
 
 
-def npz_headers(path: Path, names: Iterable[str] | None = None) -> dict[str, Header]:
-    """The headers of the arrays of an .npz file by name; only those in `names`, if given."""
+def npz_headers(path: Path, names: Collection[str]) -> dict[str, Header]:
+    """The headers of those of the named arrays that an .npz file has, by name."""
     with _archive(path, names) as (archive, members):
         return {name: _member_header(archive, member, name, path) for name, member in members.items()}
 
 
-def read_npz(path: Path, names: Iterable[str] | None = None) -> dict[str, Array]:
-    """The arrays of an .npz file by name; only those in `names`, if given."""
+def read_npz(path: Path, names: Collection[str]) -> dict[str, Array]:
+    """Those of the named arrays that an .npz file has, by name."""
     with _archive(path, names) as (archive, members):
         headers = {name: _member_header(archive, member, name, path) for name, member in members.items()}
         check_room(sum(header.nbytes for header in headers.values()), str(path))
@@ -101,17 +101,13 @@ def check_room(size: int, what: str) -> None:
 
 
 @contextmanager
-def _archive(path: Path, names: Iterable[str] | None) -> Iterator[tuple[ZipFile, dict[str, ZipInfo]]]:
-    """An open .npz file, and its members by the names of their arrays."""
-    selected = None if names is None else set(names)
+def _archive(path: Path, names: Collection[str]) -> Iterator[tuple[ZipFile, dict[str, ZipInfo]]]:
+    """An open .npz file, and its members with the named arrays, by name."""
     with open_regular(path) as file:
         try:
             with ZipFile(file) as archive:
                 members = {member.filename.removesuffix(".npy"): member for member in archive.infolist()}
-                yield (
-                    archive,
-                    {name: member for name, member in members.items() if selected is None or name in selected},
-                )
+                yield archive, {name: member for name, member in members.items() if name in names}
         except (BangsError, MemoryError):
             raise
         except Exception as error:  # a broken archive may raise any error

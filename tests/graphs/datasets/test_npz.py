@@ -159,7 +159,7 @@ def test_a_bomb_is_refused_by_what_it_unpacks_to(tmp_path: Path, monkeypatch: py
     path = saved(tmp_path, x=np.zeros((N, 2**18), np.float32))
     assert path.stat().st_size < 2**15
     with pytest.raises(InvalidInput, match=r"unpacks to .* GiB, more than the .* allowed"):
-        read_npz(path)
+        read_npz(path, ("x",))
 
 
 def never(*_: object) -> None:
@@ -176,7 +176,7 @@ def test_what_memory_cannot_hold_is_refused_before_it_is_unpacked(
     monkeypatch.setattr(safe_numpy_files, "available_memory", lambda: 2 * x.nbytes - 1)
     monkeypatch.setattr(safe_numpy_files, "_read", never)
     with pytest.raises(OutOfMemory, match=r"needs twice that; 0.0 GiB of memory are free.*bangs convert"):
-        read_npz(path) if suffix == "npz" else read_npy(path)
+        read_npz(path, ("x",)) if suffix == "npz" else read_npy(path)
     assert safe_numpy_files.map_npy(tmp_path / "x.npy").shape == x.shape
 
 
@@ -200,7 +200,11 @@ def test_arrays_that_do_not_fit_together_are_refused_before_they_are_unpacked(
 def test_a_pipe_or_a_device_is_refused_and_a_link_is_followed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     os.mkfifo(tmp_path / "pipe.npz")
     monkeypatch.setenv("BANGS_DATA", str(tmp_path))
-    for read in (lambda: read_npz(tmp_path / "pipe.npz"), lambda: read_npy(Path("/dev/zero")), lambda: load("pipe")):
+    for read in (
+        lambda: read_npz(tmp_path / "pipe.npz", ("x",)),
+        lambda: read_npy(Path("/dev/zero")),
+        lambda: load("pipe"),
+    ):
         with pytest.raises(InvalidInput, match="must be a regular file"):
             read()
     (tmp_path / "link.npz").symlink_to(saved(tmp_path))
@@ -246,7 +250,7 @@ def test_not_an_array_and_a_missing_file_are_told_apart(tmp_path: Path) -> None:
     with pytest.raises(DataUnavailable, match="cannot be read"):
         read_npy(tmp_path / "missing.npy")
     with pytest.raises(DataUnavailable, match="cannot be read"):
-        read_npz(tmp_path / "missing.npz")
+        read_npz(tmp_path / "missing.npz", ("x",))
 
 
 def test_an_array_that_ends_early_is_refused(tmp_path: Path) -> None:
