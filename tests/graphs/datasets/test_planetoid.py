@@ -162,14 +162,18 @@ def test_a_pickle_cut_short_is_refused(small: Path) -> None:
 
 @pytest.mark.data
 @pytest.mark.skipif(not os.environ.get("BANGS_DATA"), reason="BANGS_DATA names no folder with the real graphs")
-@pytest.mark.parametrize("name", ["cora", "citeseer", "pubmed"])
-def test_the_real_graphs_are_what_is_known_of_them(name: str) -> None:
-    known = catalog.DATASETS[name]
+@pytest.mark.parametrize(
+    ("name", "nodes", "edges", "features", "classes"),
+    [("cora", 2708, 10556, 1433, 7), ("citeseer", 3327, 9104, 3703, 6), ("pubmed", 19717, 88648, 500, 3)],
+)
+def test_the_real_graphs_are_what_is_known_of_them(
+    name: str, nodes: int, edges: int, features: int, classes: int
+) -> None:
     data = catalog.load(name)
-    assert data.x.shape == (known.nodes, known.features)
-    assert data.edge_index.shape[1] == known.edges
-    assert data.num_classes == known.classes
-    assert torch.bincount(data.y[data.train_mask]).tolist() == [20] * known.classes
+    assert data.x.shape == (nodes, features)
+    assert data.edge_index.shape[1] == edges
+    assert data.num_classes == catalog.DATASETS[name].classes == classes
+    assert torch.bincount(data.y[data.train_mask]).tolist() == [20] * classes
     assert [int(data[mask].sum()) for mask in ("val_mask", "test_mask")] == [500, 1000]
     total = data.x.to_dense().sum(1)
     assert int((total == 0).sum()) == int((data.y < 0).sum()) == (15 if name == "citeseer" else 0)

@@ -3,7 +3,7 @@
 import os
 import sys
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
@@ -23,11 +23,7 @@ class Dataset:
 
     name: str
     description: str
-    nodes: int
-    edges: int  # in both directions
-    features: int
     classes: int
-    split: str
     source: str
     folder: str  # of its files, below the data folder
     files: Mapping[str, Remote]  # file name -> source
@@ -35,12 +31,12 @@ class Dataset:
     instead: tuple[str, ...] = ()  # other files that can be read instead
 
 
-def load(name: str | Path, folder: Path | None = None, *, base: str | None = None) -> Data:
+def load(name: str | Path, folder: Path | None = None) -> Data:
     """The graph of a dataset, of NAME.npz in the data folder, or of a path to an .npz file or a store.
 
     Files are searched in `folder` (or the folder that BANGS_DATA names), then in the user's cache. If they are in
-    neither, they are downloaded to the cache, from the URL `base` if it is given. The data folder is never written to.
-    A store of more than 1 GiB is mapped, not read.
+    neither, they are downloaded to the cache. The data folder is never written to. A store of more than 1 GiB is
+    mapped, not read.
     """
     path = Path(name)
     if is_store(path):
@@ -51,7 +47,7 @@ def load(name: str | Path, folder: Path | None = None, *, base: str | None = Non
     key = str(name).lower().replace("-", "_").removesuffix(".npz")
     if key in DATASETS:
         dataset = DATASETS[key]
-        data = dataset.read(_locate(dataset, folder, base))
+        data = dataset.read(_locate(dataset, folder))
         data.num_classes = dataset.classes  # declared, not counted, so that test labels do not decide it
         return data
     files = npz_files(folder)
@@ -80,7 +76,7 @@ def cache_folder() -> Path:
     return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "bangs"
 
 
-def _locate(dataset: Dataset, folder: Path | None, base: str | None) -> Path:
+def _locate(dataset: Dataset, folder: Path | None) -> Path:
     """A folder that holds the dataset's files."""
     data = data_folder(folder)
     cache = cache_folder() / dataset.folder
@@ -91,7 +87,7 @@ def _locate(dataset: Dataset, folder: Path | None, base: str | None) -> Path:
         if (cache / file).is_file():
             continue
         try:
-            download(remote if base is None else replace(remote, url=f"{base.rstrip('/')}/{file}"), cache / file)
+            download(remote, cache / file)
         except DataUnavailable as error:
             candidate = data or Path("$BANGS_DATA")
             raise DataUnavailable(
@@ -155,20 +151,16 @@ _SHA256 = {
 }
 
 
-def _planetoid(
-    name: str, folder: str, description: str, nodes: int, edges: int, features: int, classes: int
-) -> Dataset:
-    split = "public: 20 a class, 500 for validation, 1,000 for the test"
+def _planetoid(name: str, folder: str, description: str, classes: int) -> Dataset:
     files = {
         f"ind.{name}.{part}": Remote(f"{_PLANETOID}/raw/master/data/ind.{name}.{part}", sha256)
         for part, sha256 in zip(planetoid.PARTS, _SHA256[name], strict=True)
     }
     read = partial(planetoid.read_planetoid, name=name)
-    sizes = nodes, edges, features, classes
-    return Dataset(name, description, *sizes, split, _PLANETOID, f"{folder}/raw", files, read)
+    return Dataset(name, description, classes, _PLANETOID, f"{folder}/raw", files, read)
 
 
-def _embedded() -> Data:
+def _embedded(_: Path) -> Data:
     """The synthetic graph, with a split like the public ones of the citation graphs."""
     data = synthetic.citation()
     return splits.mark(data, splits.per_class(data.y, 20, 500, 1000, [0]))
@@ -180,27 +172,19 @@ DATASETS: Mapping[str, Dataset] = {
         Dataset(
             name="synthetic",
             description="a synthetic citation network, made from a seed",
-            nodes=2708,
-            edges=10562,
-            features=1433,
             classes=7,
-            split="20 per class / 500 / 1,000",
             source="bangs itself",
             folder="",
             files={},
-            read=lambda _: _embedded(),
+            read=_embedded,
         ),
-        _planetoid("cora", "Cora", "machine-learning papers and their citations", 2708, 10556, 1433, 7),
-        _planetoid("citeseer", "CiteSeer", "computer-science papers and their citations", 3327, 9104, 3703, 6),
-        _planetoid("pubmed", "PubMed", "papers on diabetes and their citations", 19717, 88648, 500, 3),
+        _planetoid("cora", "Cora", "machine-learning papers and their citations", 7),
+        _planetoid("citeseer", "CiteSeer", "computer-science papers and their citations", 6),
+        _planetoid("pubmed", "PubMed", "papers on diabetes and their citations", 3),
         Dataset(
             name="lastfm_asia",
             description="listeners in Asia, their friends and the artists they like; the class is the country",
-            nodes=7624,
-            edges=55612,
-            features=lastfm.COLUMNS,
             classes=18,
-            split="5 / 15 / 80 % by seed",
             source="https://snap.stanford.edu/data/feather-lastfm-social.html",
             folder="LastFMAsia/raw",
             files={
@@ -215,11 +199,7 @@ DATASETS: Mapping[str, Dataset] = {
         Dataset(
             name="flickr",
             description="images with common properties, described by words (GraphSAINT)",
-            nodes=89250,
-            edges=899756,
-            features=500,
             classes=7,
-            split="5 / 15 / 80 % by seed",
             source="https://github.com/GraphSAINT/GraphSAINT",
             folder="Flickr/raw",
             files={
