@@ -221,9 +221,7 @@ def adjacency(
     graph: "Data | EdgeList", loops: float = 1.0, normalise: Normalise = "row"
 ) -> "scipy.sparse.csr_array[Any]":
     """The normalised adjacency of one graph (see `batched_adjacency`) as a scipy array: float32 [N, N]."""
-    matrix = batched_adjacency([graph], loops, normalise)
-    parts = (matrix.values, matrix.pattern.cols, matrix.pattern.rows)
-    array = scipy.sparse.csr_array(tuple(part.cpu().numpy() for part in parts), shape=matrix.shape)
+    array = to_scipy(batched_adjacency([graph], loops, normalise).csr)
     array.sum_duplicates()
     return array
 

@@ -23,7 +23,9 @@ def default(data: Data, seeds: Sequence[int]) -> Split:
     """
     if has_public(data):
         return _from_masks(data, seeds)
-    return by_share(_labels(data), 0.05, 0.15, seeds)
+    if data.get("y") is None:
+        raise InvalidInput("the graph has no labels to split; set data.y, -1 where a label is unknown")
+    return by_share(data.y.cpu(), 0.05, 0.15, seeds)
 
 
 def has_public(data: Data) -> bool:
@@ -188,13 +190,6 @@ def _from_masks(data: Data, columns: Sequence[int]) -> Split:
     masks = [mask[:, None] if mask.dim() == 1 else mask for mask in masks]
     index = torch.as_tensor([column % masks[0].shape[1] for column in columns])
     return Split(*(mask[:, index].T.contiguous() for mask in masks))
-
-
-def _labels(data: Data) -> Tensor:
-    if data.get("y") is None:
-        raise InvalidInput("the graph has no labels to split; set data.y, -1 where a label is unknown")
-    labels: Tensor = data.y
-    return labels.cpu()
 
 
 def _known(y: Tensor) -> Tensor:

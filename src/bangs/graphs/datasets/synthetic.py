@@ -110,7 +110,7 @@ def _edges(random: np.random.Generator, people: _Population, mean_degree: float,
     # a hub with more attraction than this would mostly draw edges it already has
     attraction = np.minimum(attraction, attraction.mean() * np.sqrt(nodes))
     attraction[random.permutation(nodes)[: round(isolated * nodes)]] = 0
-    sampler = _WeightedSampler.of(people.topic, attraction)
+    sampler = _WeightedSampler(people.topic, attraction)
     target_count = round(nodes * mean_degree / 2)
     edges = np.empty(0, np.int64)
     for _ in range(20):
@@ -143,25 +143,16 @@ def _draw(random: np.random.Generator, people: _Population, sampler: "_WeightedS
     return candidates
 
 
-@dataclass(frozen=True, eq=False)
 class _WeightedSampler:
     """Draws nodes by weight from a range of topics: nodes lie side by side on a line, sorted by topic."""
 
-    order: Ints  # [N]
-    ends: Floats  # [N], where the interval of each node ends
-    bounds: Floats  # [topics + 1], where topics begin; the last is the total
-
-    @classmethod
-    def of(cls, topic: Ints, weight: Floats) -> "_WeightedSampler":
-        order = np.argsort(topic, kind="stable")
-        ends = np.cumsum(weight[order])
+    def __init__(self, topic: Ints, weight: Floats):
+        self.order = np.argsort(topic, kind="stable")  # [N]
+        self.ends: Floats = np.cumsum(weight[self.order])  # [N], where the interval of each node ends
         topics = (int(topic.max()) // TOPICS_PER_CLASS + 1) * TOPICS_PER_CLASS
-        starts = np.searchsorted(topic[order], np.arange(topics + 1))
-        return cls(order, ends, np.concatenate([[0.0], ends])[starts])
-
-    @property
-    def total(self) -> float:
-        return float(self.bounds[-1])
+        starts = np.searchsorted(topic[self.order], np.arange(topics + 1))
+        self.bounds = np.concatenate([[0.0], self.ends])[starts]  # [topics + 1], where topics begin
+        self.total = float(self.bounds[-1])
 
     def draw(self, random: np.random.Generator, low: Floats, high: Floats) -> Ints:
         """Nodes [count], each drawn by weight between its bounds."""

@@ -15,8 +15,6 @@ from bangs.graphs.store.writer import Writer
 PREFIX = "synthetic:"
 _CHUNK = 2**21  # edges or rows drawn at once
 
-Ints = npt.NDArray[np.int64]
-
 
 @dataclass(frozen=True)
 class Synthetic:
