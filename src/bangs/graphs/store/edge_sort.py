@@ -102,21 +102,20 @@ class EdgeSorter:
 
     def write(self) -> int:
         """Write `pointers` and `nodes`, with weights also `weights` and `sums`; returns the number of edges."""
-        self._append("pointers", "int64", np.zeros(1, np.int64))
+        self.writer.append(f"{self.side}.pointers", "int64", np.zeros(1, np.int64))
         edges = 0
         for number, (target, source, weight) in enumerate(self.ranges()):
             first = number * self.width
             rows = min(self.width, self.nodes - first)
-            self._append("pointers", "int64", edges + np.cumsum(np.bincount(target - first, minlength=rows)))
-            self._append("nodes", "int32", source)
+            counts = np.bincount(target - first, minlength=rows)
+            self.writer.append(f"{self.side}.pointers", "int64", edges + np.cumsum(counts))
+            self.writer.append(f"{self.side}.nodes", "int32", source)
             if weight is not None:
-                self._append("weights", "float32", weight)
-                self._append("sums", "float32", np.bincount(target - first, weight, minlength=rows))
+                self.writer.append(f"{self.side}.weights", "float32", weight)
+                sums = np.bincount(target - first, weight, minlength=rows)
+                self.writer.append(f"{self.side}.sums", "float32", sums)
             edges += len(target)
         return edges
-
-    def _append(self, name: str, dtype: str, rows: npt.NDArray[Any]) -> None:
-        self.writer.append(f"{self.side}.{name}", dtype, rows)
 
 
 def _sorted(keys: Ints, weight: Floats | None) -> tuple[Ints, Floats | None]:

@@ -162,7 +162,9 @@ class Store:
     def verify(self, *, checksums: bool = True) -> None:
         """Read everything once; raises if a file was changed or holds invalid numbers."""
         for name, entry in self.manifest.arrays.items() if checksums else ():
-            if _sha256(self.path / f"{name}.bin") != entry.sha256:
+            with open_to_read(self.path / f"{name}.bin") as stream:
+                checksum = file_digest(stream, "sha256").hexdigest()
+            if checksum != entry.sha256:
                 raise self.damaged(name, "another checksum than when it was written")
         for side in ("in", "out") if self.manifest.directed else ("in",):
             pointers = self.array(f"{side}.pointers")
@@ -175,15 +177,11 @@ class Store:
             raise self.damaged("features", "NaN or infinity")
 
     def _neighbours(self, side: str) -> NeighbourLists:
-        def tensor(name: str) -> Tensor:
-            return torch.from_numpy(self.array(f"{side}.{name}"))
-
-        pointers = tensor("pointers")
+        names = ("pointers", "nodes", "weights", "sums") if self.manifest.weighted else ("pointers", "nodes")
+        pointers, *others = (torch.from_numpy(self.array(f"{side}.{name}")) for name in names)
         if int(pointers[0]) != 0 or int(pointers[-1]) != self.manifest.edges:
             raise self.damaged(f"{side}.pointers", f"pointers that do not rise from 0 to {self.manifest.edges:,}")
-        if not self.manifest.weighted:
-            return NeighbourLists(pointers, tensor("nodes"))
-        return NeighbourLists(pointers, tensor("nodes"), tensor("weights"), tensor("sums"))
+        return NeighbourLists(pointers, *others)
 
     def damaged(self, name: str, what: str) -> InvalidInput:
         """The error for a damaged file."""
@@ -196,11 +194,6 @@ def _blocks(array: npt.NDArray[Any]) -> Iterator[npt.NDArray[Any]]:
     for start in range(0, len(array), step):
         yield array[start : start + step]
     release(array)
-
-
-def _sha256(path: Path) -> str:
-    with open_to_read(path) as stream:
-        return file_digest(stream, "sha256").hexdigest()
 
 
 def mapped(file: Path | IO[bytes], dtype: Any, shape: tuple[int, ...], mode: Any) -> npt.NDArray[Any]:

@@ -76,19 +76,13 @@ def _check_encoding(stored: Encoding, fitted: Encoding, path: Path) -> None:
     if (stored.columns, stored.array) != (fitted.columns, fitted.array):
         reason = f"the columns of '{path}' became features in another way than those the model was fitted with"
     elif stored.directed != fitted.directed:
-        reason = f"the edges of '{path}' are {_direction(stored)}, the model was fitted with {_direction(fitted)} ones"
+        ours, theirs = ("directed", "undirected") if stored.directed else ("undirected", "directed")
+        reason = f"the edges of '{path}' are {ours}, the model was fitted with {theirs} ones"
     elif stored.weighted != fitted.weighted:
-        reason = f"the edges of '{path}' have {_weights(stored)}, the model was fitted with {_weights(fitted)}"
+        ours, theirs = ("weights", "no weights") if stored.weighted else ("no weights", "weights")
+        reason = f"the edges of '{path}' have {ours}, the model was fitted with {theirs}"
     if reason is not None:
         raise InvalidInput(f"{reason}; convert it again with --like and the store or folder of the fit")
-
-
-def _direction(edges: Encoding) -> str:
-    return "directed" if edges.directed else "undirected"
-
-
-def _weights(edges: Encoding) -> str:
-    return "weights" if edges.weighted else "no weights"
 
 
 def _check_classes(store: Store, path: Path) -> None:

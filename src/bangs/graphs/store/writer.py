@@ -21,31 +21,24 @@ class ArrayFile:
     def __init__(self, path: Path, dtype: str, sides: tuple[int, ...] = ()):
         self.path, self.dtype, self.sides = path, dtype, sides
         self.rows = 0
-        self._hash = sha256()
+        self.checksum = sha256()  # of what was written so far
         self._file = path.open("xb")
 
     def append(self, rows: npt.NDArray[Any]) -> None:
         """Append rows [n, *sides]."""
         rows = np.ascontiguousarray(rows, dtype=np.dtype(self.dtype).newbyteorder("<"))
-        if rows.shape[1:] != self.sides:
-            raise ValueError(f"rows of {self.path.name} must have sides {self.sides}, got {rows.shape[1:]}")
         body = rows.data.cast("B") if rows.size else b""
         with explain_write_errors(self.path):
             self._file.write(body)
-        self._hash.update(body)
+        self.checksum.update(body)
         self.rows += len(rows)
-
-    @property
-    def digest(self) -> str:
-        """The sha256 of what was written so far."""
-        return self._hash.hexdigest()
 
     def close(self) -> Array:
         with explain_write_errors(self.path):
             self._file.flush()
             os.fsync(self._file.fileno())
             self._file.close()
-        return Array(self.dtype, (self.rows, *self.sides), self.digest)
+        return Array(self.dtype, (self.rows, *self.sides), self.checksum.hexdigest())
 
 
 class Writer:
@@ -85,7 +78,8 @@ class Writer:
     def drop_out_if_same(self) -> bool:
         """Remove the arrays `out.…` if they equal `in.…`, the edges by target; returns whether they did."""
         out = [name for name in self._files if name.startswith("out.")]
-        if any(self._files[name].digest != self._files[f"in{name.removeprefix('out')}"].digest for name in out):
+        checksums = {name: file.checksum.digest() for name, file in self._files.items()}
+        if any(checksums[name] != checksums[f"in{name.removeprefix('out')}"] for name in out):
             return False
         for name in out:
             file = self._files.pop(name)
