@@ -7,6 +7,8 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow.compute as pc
 
+from bangs.graphs.tables.numbers import as_floats
+
 Days = npt.NDArray[np.float64]
 
 YEAR = 365.25  # days
@@ -30,9 +32,8 @@ def read_dates(cells: Any, form: str) -> Days:
     parts = pc.extract_regex(cells, FORMATS[form])
     if hasattr(parts, "combine_chunks"):
         parts = parts.combine_chunks()
-    year, month, day, hour, minute, second = (
-        np.nan_to_num(np.array(_numbers(parts, name), dtype=np.float64)) for name in ("y", "m", "d", "h", "min", "s")
-    )
+    texts = (pc.struct_field(parts, name) for name in ("y", "m", "d", "h", "min", "s"))
+    year, month, day, hour, minute, second = (np.nan_to_num(as_floats(text, pc.equal(text, ""))) for text in texts)
     months = (year - 1970) * 12 + month - 1
     month_start = months.astype("datetime64[M]").astype("datetime64[D]")
     date = month_start + (day - 1).astype("timedelta64[D]")
@@ -47,9 +48,3 @@ def time_of_year(days: Days) -> npt.NDArray[np.float64]:
     passed = (date - date.astype("datetime64[Y]").astype("datetime64[D]")).astype(np.int64)
     angle = 2 * np.pi * passed / YEAR
     return np.column_stack([np.sin(angle), np.cos(angle)])
-
-
-def _numbers(parts: Any, name: str) -> Any:
-    """A part of the dates as numbers, null if it is missing."""
-    texts = pc.struct_field(parts, name)
-    return pc.cast(pc.if_else(pc.equal(texts, ""), None, texts), "float64")

@@ -1,5 +1,6 @@
 """Collect all problems with a user's tables, and report them at once."""
 
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
@@ -43,44 +44,33 @@ class Diagnostics:
     source: str
     kind: str = "a graph"
     notes: list[str] = field(default_factory=list)  # sentences about what was guessed, made, merged or left out
-    _groups: dict[tuple[str, str], list[Diagnostic]] = field(default_factory=dict)
-    _totals: dict[tuple[str, str], int] = field(default_factory=dict)
+    shown: dict[tuple[str, str], list[Diagnostic]] = field(default_factory=dict)  # (file, kind) -> the first problems
+    totals: Counter[tuple[str, str]] = field(default_factory=Counter)  # (file, kind) -> the number of problems
 
     def __bool__(self) -> bool:
-        return bool(self._groups)
+        return bool(self.shown)
 
     def of(self, file: str) -> "FileDiagnostics":
         """The diagnostics of one file."""
         return FileDiagnostics(file, self)
 
-    def add(self, problems: Sequence[Diagnostic], total: int) -> None:
-        """Add problems of one kind in one file; they may be the first ones of a larger `total`."""
-        key = (problems[0].file, problems[0].kind)
-        group = self._groups.setdefault(key, [])
-        group.extend(problems[: max(MAX_SHOWN - len(group), 0)])
-        self._totals[key] = self._totals.get(key, 0) + total
-
     def raise_any(self) -> None:
         """Raises `BadTables` if there is a problem."""
-        if not self._groups:
+        if not self.shown:
             return
-        total = sum(self._totals.values())
-        problems = [problem for group in self._groups.values() for problem in group]
-        raise BadTables(problems, total, self._text(total))
-
-    def _text(self, total: int) -> str:
+        total = self.totals.total()
         lines = [f"{self.source} cannot be read as {self.kind}: {counted(total, 'problem')}"]
-        for (file, kind), group in self._groups.items():
+        for (file, kind), group in self.shown.items():
             lines += ["", file]
             lines += [
                 f"  {problem.message}" if problem.row is None else f"  row {problem.row:,}: {problem.message}"
                 for problem in group
             ]
-            hidden = self._totals[file, kind] - len(group)
+            hidden = self.totals[file, kind] - len(group)
             if hidden > 0:
                 lines.append(f"  … and {hidden:,} more")
             lines += [f"  → {remedy}" for remedy in dict.fromkeys(problem.remedy for problem in group)]
-        return "\n".join(lines)
+        raise BadTables([problem for group in self.shown.values() for problem in group], total, "\n".join(lines))
 
 
 @dataclass(frozen=True)
@@ -91,7 +81,7 @@ class FileDiagnostics:
     all_files: Diagnostics
 
     def __bool__(self) -> bool:
-        return any(file == self.file for file, _ in self.all_files._groups)
+        return any(file == self.file for file, _ in self.all_files.shown)
 
     def note(self, sentence: str) -> None:
         """Add a sentence for the user that is not a problem."""
@@ -105,8 +95,10 @@ class FileDiagnostics:
         self, kind: str, messages: Sequence[tuple[int | None, str]], remedy: str, total: int | None = None
     ) -> None:
         """Add problems of one kind as (row, message); they may be the first ones of a larger `total`."""
-        problems = [Diagnostic(self.file, row, message, remedy, kind) for row, message in messages[:MAX_SHOWN]]
-        self.all_files.add(problems, len(messages) if total is None else total)
+        group = self.all_files.shown.setdefault((self.file, kind), [])
+        first = messages[: MAX_SHOWN - len(group)]
+        group += [Diagnostic(self.file, row, message, remedy, kind) for row, message in first]
+        self.all_files.totals[self.file, kind] += len(messages) if total is None else total
 
     def add_rows(
         self, kind: str, rows: Sequence[int] | npt.NDArray[np.int64], message: Callable[[int], str], remedy: str

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from difflib import get_close_matches
+from math import isnan
 
 import numpy as np
 import numpy.typing as npt
@@ -12,10 +13,9 @@ from bangs.graphs.tables.column_statistics import MAX_DISTINCT, ValueCounts
 from bangs.graphs.tables.diagnostics import FileDiagnostics, counted, listed, quoted
 from bangs.graphs.tables.numbers import is_missing, numbers
 from bangs.graphs.tables.read_options import ReadOptions
-from bangs.graphs.tables.table import Table, index_in
+from bangs.graphs.tables.table import Mask, Table, index_in
 
 Classes = npt.NDArray[np.int64]
-Mask = npt.NDArray[np.bool_]
 
 MANY_CLASSES = 50  # with more classes, a few labels in each are unusual
 # spellings of "no label", without spaces and signs
@@ -176,7 +176,7 @@ def many_classes(classes: int, labelled: int) -> str | None:
 
 def placeholders(labels: Sequence[str]) -> list[str]:
     """The labels that look like "no label"."""
-    return [label for label in labels if _letters(label) in PLACEHOLDERS]
+    return [label for label in labels if "".join(filter(str.isalnum, label.casefold())) in PLACEHOLDERS]
 
 
 def case_variants(labels: Sequence[str]) -> list[list[str]]:
@@ -209,23 +209,17 @@ def check_two_labels(
     diagnostics.add_many("label-once", list(zip(numbers, messages, strict=True)), remedy)
 
 
-def _letters(label: str) -> str:
-    return "".join(letter for letter in label.casefold() if letter.isalnum())
-
-
 def _alike(names: Sequence[str]) -> list[list[str]]:
     """Groups of classes that may be the same: names that differ in spaces only, or are the same number."""
     groups: dict[str | float, list[str]] = {}
-    as_numbers = numbers(pa.array(names, pa.string()))
-    for name, wrong, value in zip(
-        names, as_numbers.wrong | as_numbers.missing, as_numbers.values.tolist(), strict=True
-    ):
-        groups.setdefault("".join(name.split()) if wrong else value, []).append(name)
+    values = numbers(pa.array(names, pa.string())).values.tolist()
+    for name, value in zip(names, values, strict=True):
+        groups.setdefault("".join(name.split()) if isnan(value) else value, []).append(name)
     return [group for group in groups.values() if len(group) > 1]
 
 
 def _sorted(names: Sequence[str]) -> list[str]:
-    as_numbers = numbers(pa.array(names, pa.string()))
-    if len(names) and not (as_numbers.wrong | as_numbers.missing).any():
-        return [name for _, name in sorted(zip(as_numbers.values.tolist(), names, strict=True))]
-    return sorted(names)
+    values = numbers(pa.array(names, pa.string())).values
+    if np.isnan(values).any():
+        return sorted(names)
+    return [name for _, name in sorted(zip(values.tolist(), names, strict=True))]

@@ -29,21 +29,17 @@ class Numbers:
     missing: npt.NDArray[np.bool_]  # [n], blank, or a placeholder such as NA
     wrong: npt.NDArray[np.bool_]  # [n], text that is not a number
 
-    @property
-    def share(self) -> float:
-        """The share of numbers among the cells that are not missing."""
-        present = int((~self.missing).sum())
-        return 1 - int(self.wrong.sum()) / present if present else 0.0
-
 
 def read_numbers(table: Table, name: str, notes: list[str]) -> Numbers:
     """The numbers of a column; decimal commas are allowed unless the comma separates the columns."""
     cells = table.columns[name]
     plain = numbers(cells)
     if plain.wrong.any() and table.delimiter != ",":
-        with_commas = numbers(with_decimal_points(cells))
+        is_comma_number = pc.match_substring_regex(cells, _DECIMAL_COMMA)
+        with_commas = numbers(pc.if_else(is_comma_number, pc.replace_substring(cells, ",", "."), cells))
         if with_commas.wrong.sum() < plain.wrong.sum():
-            if with_commas.share > MAJORITY:
+            present = int((~with_commas.missing).sum())  # not 0, since some cell is not missing but wrong
+            if 1 - int(with_commas.wrong.sum()) / present > MAJORITY:
                 notes.append(
                     f"{table.file}: column {quoted(name)} is written with decimal commas; read so, 1,234 as 1.234"
                 )
@@ -55,7 +51,7 @@ def numbers(column: Any) -> Numbers:
     """The numbers of a text column [n]; 1.5 and 1e3 are numbers, 1,5 is not."""
     try:
         # most columns are clean, and a cast is ten times as fast as a regular expression
-        values = _cast(column, pc.equal(column, ""))
+        values = as_floats(column, pc.equal(column, ""))
         missing = np.isnan(values)
         return Numbers(values, missing, np.zeros(len(values), dtype=bool))
     except pa.ArrowInvalid:
@@ -63,18 +59,12 @@ def numbers(column: Any) -> Numbers:
     missing = is_missing(column)
     number = np.asarray(pc.match_substring_regex(column, _NUMBER))
     wrong = ~number & ~missing
-    return Numbers(_cast(column, pa.array(~number)), missing, wrong)
+    return Numbers(as_floats(column, pa.array(~number)), missing, wrong)
 
 
 def is_missing(column: Any) -> npt.NDArray[np.bool_]:
     """Where a cell is blank or a placeholder such as NA: bool [n]."""
     return is_any_of(pc.utf8_lower(column), MISSING)
-
-
-def with_decimal_points(column: Any) -> Any:
-    """The column with 1,5 written 1.5."""
-    commas = pc.match_substring_regex(column, _DECIMAL_COMMA)
-    return pc.if_else(commas, pc.replace_substring(column, ",", "."), column)
 
 
 def is_zero_padded(column: Any) -> bool:
@@ -87,6 +77,7 @@ def without_signs(column: Any) -> Numbers:
     return numbers(pc.replace_substring_regex(column, _SIGNS, ""))
 
 
-def _cast(column: Any, blank: Any) -> npt.NDArray[np.float64]:
+def as_floats(column: Any, blank: Any) -> npt.NDArray[np.float64]:
+    """The cells as numbers, NaN where `blank` is true: float [n]."""
     present = pc.if_else(blank, pa.scalar(None, pa.string()), column)
     return np.array(pc.cast(present, pa.float64()), dtype=np.float64)
