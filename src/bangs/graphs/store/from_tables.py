@@ -33,10 +33,10 @@ def from_tables(folder: Path, writer: Writer, dtype: str, options: ReadOptions) 
     """
     diagnostics = Diagnostics(str(folder))
     options = replace(options.as_fitted(), limits=_ANY_SIZE)
-    collector = _StoreCollector(writer, options.directed, dtype, str(folder))
+    pieces = _Pieces(writer, options.directed, dtype, str(folder))
     with explain_memory_errors(str(folder), "free some memory; a conversion needs some thirty bytes for every node"):
-        tables = read_folder(folder, options, collector, diagnostics)
-        if tables is not None and not collector.width:
+        tables = read_folder(folder, options, diagnostics, pieces.edges, pieces.nodes, in_memory=False)
+        if tables is not None and not pieces.width:
             tables[0].diagnostics.add(
                 "no-features",
                 "no column can be a feature, and a store needs some",
@@ -44,38 +44,30 @@ def from_tables(folder: Path, writer: Writer, dtype: str, options: ReadOptions) 
             )
         diagnostics.raise_any()
         assert tables is not None  # None means a problem, which was raised
-        assert collector.edge_writer is not None
+        assert pieces.edge_writer is not None
         nodes, table, _, encoding = tables
-        edges, directed = collector.edge_writer.write()
+        edges, directed = pieces.edge_writer.write()
     number, kind = (edges, "directed edge") if options.directed else (edges // 2, "undirected edge")
     table.diagnostics.note(f"{counted(table.rows, 'row')} read, {counted(number, kind)} stored")
     return writer.finish(
         nodes=nodes.size,
         edges=edges,
-        features=collector.width,
+        features=pieces.width,
         classes=encoding.classes,
         directed=directed,
-        weighted=collector.edge_writer.weighted,
+        weighted=pieces.edge_writer.weighted,
         encoding=encoding.to_dict(),
         notes=tuple(dict.fromkeys(diagnostics.notes)),
     )
 
 
-class _StoreCollector:
+class _Pieces:
     """Writes the pieces of a folder to the files of a store."""
-
-    in_memory = False
 
     def __init__(self, writer: Writer, directed: bool, dtype: str, what: str):
         self.writer, self.directed, self.dtype, self.what = writer, directed, dtype, what
         self.edge_writer: EdgeWriter | None = None
         self._id_bytes = self._node = self.width = 0
-
-    def ids(self, ids: Any) -> None:
-        lengths = np.asarray(pc.binary_length(ids)).astype(np.int64)
-        self.writer.append("ids.bytes", "uint8", np.frombuffer("".join(ids.to_pylist()).encode(), np.uint8))
-        self.writer.append("ids.ends", "int64", self._id_bytes + np.cumsum(lengths))
-        self._id_bytes += int(lengths.sum())
 
     def edges(self, index: Indices, weight: Weights | None, nodes: int) -> None:
         if self.edge_writer is None:
@@ -91,6 +83,10 @@ class _StoreCollector:
         self.width = features.shape[1]
         if not self.width:
             return
+        ends = self._id_bytes + np.cumsum(np.asarray(pc.binary_length(block.ids)).astype(np.int64))
+        self._id_bytes = int(ends[-1])
+        self.writer.append("ids.bytes", "uint8", np.frombuffer("".join(block.ids.to_pylist()).encode(), np.uint8))
+        self.writer.append("ids.ends", "int64", ends)
         self.writer.append("features", self.dtype, as_finite(features, self.dtype, self._node, self.what))
         self.writer.append("labels", "int32", block.labels)
         if block.parts is not None:

@@ -1,9 +1,9 @@
 """Decide which column is the id, the label, the split, the source, the target and the weight."""
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
 from difflib import get_close_matches
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -23,31 +23,13 @@ GUESSES: Mapping[str, tuple[str, ...]] = {
 }
 
 
-@dataclass(frozen=True)
-class NodeRoles:
-    """The roles of the columns of the node table."""
-
-    id: str
-    label: str | None
-    split: str | None
-    features: tuple[str, ...]
-
-
-@dataclass(frozen=True)
-class EdgeRoles:
-    """The roles of the columns of the edge table."""
-
-    source: str
-    target: str
-    weight: str | None
-
-
 def node_roles(
     table: Table, options: ReadOptions, diagnostics: FileDiagnostics, *, needs_label: bool
-) -> NodeRoles | None:
-    """The roles of the node table's columns, given or guessed; a column of `ignore` is never guessed.
+) -> tuple[dict[str, str], list[str]] | None:
+    """The columns of the roles id, label and split, given or guessed, and the columns of features; None without an id.
 
-    For a fitted model only the id is guessed, so that none of its features is taken as a label.
+    A column of `ignore` is never guessed. For a fitted model only the id is guessed, so that none of its features is
+    taken as a label.
     """
     given = {role: options.role(role, table) for role in ("id", "label", "split")}
     fitted, ignore = options.encoding is not None, options.ignore
@@ -59,24 +41,24 @@ def node_roles(
         id_column = _first_unique(table, ignore, diagnostics)
     if id_column is None:
         return None
-    taken = [id_column]
-    roles: dict[str, str | None] = {"id": id_column, "label": None, "split": None}
+    roles = {"id": id_column}
     for role in ("label", "split"):
         if given[role] is not None or not fitted:
-            roles[role] = _pick(table, role, given[role], [*taken, *reserved, *ignore], diagnostics)
-            taken += [name for name in (roles[role],) if name]
-    if roles["label"] is None and needs_label and given["label"] is None:
+            column = _pick(table, role, given[role], [*roles.values(), *reserved, *ignore], diagnostics)
+            if column is not None:
+                roles[role] = column
+    if "label" not in roles and needs_label and given["label"] is None:
         diagnostics.add(
             "no-label-column",
             f"no column looks like a label (label, class, y …); the table has {listed(table.names)}",
             "name it with --label COLUMN, or add one, blank where the label is unknown; "
             "labels in another file: --labels reads the labels.csv of `bangs label`, and no other",
         )
-    nameless = [name for name in table.names if is_unnamed(name) and name not in taken and name not in ignore]
-    if nameless:
-        diagnostics.note(f"{listed(nameless)} has no name; left out")
-    features = [name for name in table.names if name not in {*taken, *ignore, *nameless}]
-    guessed = [f"{role} from {name!r}" for role, name in roles.items() if name and given[role] is None]
+    others = [name for name in table.names if name not in {*roles.values(), *ignore}]
+    features = [name for name in others if not is_unnamed(name)]
+    if len(features) < len(others):
+        diagnostics.note(f"{listed([name for name in others if is_unnamed(name)])} has no name; left out")
+    guessed = [f"{role} from {name!r}" for role, name in roles.items() if given[role] is None]
     if guessed:
         diagnostics.note(", ".join(guessed))
     for name in features:
@@ -85,25 +67,25 @@ def node_roles(
                 f"column {name!r} has the name of a label and is taken as a feature; "
                 f"leave it out with --ignore {name} if it holds the answer"
             )
-    return NodeRoles(id_column, roles["label"], roles["split"], tuple(features))
+    return roles, features
 
 
 def edge_roles(
     table: Table, options: ReadOptions, ids: IdIndex | None, diagnostics: FileDiagnostics
-) -> EdgeRoles | None:
-    """The roles of the edge table's columns, given or guessed; a weight in `ignore` is never guessed."""
+) -> dict[str, str] | None:
+    """The columns of the roles source, target and perhaps weight, given or guessed; None if an end has no column.
+
+    A weight in `ignore` is never guessed.
+    """
     if _lacks_header(table, diagnostics, "source,target"):
         return None
     given = {role: options.role(role, table) for role in ("source", "target", "weight")}
-    taken: list[str] = []
-    ends: dict[str, str | None] = {}
-    for role in ("source", "target"):
-        ends[role] = _pick(table, role, given[role], taken, diagnostics)
-        taken += [name for name in (ends[role],) if name]
+    source = _pick(table, "source", given["source"], [], diagnostics)
+    target = _pick(table, "target", given["target"], [source], diagnostics)
     left_out = options.ignore if given["weight"] is None else ()
-    weight = _pick(table, "weight", given["weight"], [*taken, *left_out], diagnostics)
-    missing = [role for role, name in ends.items() if name is None]
-    spare = [name for name in table.names if name not in taken and name != weight and not is_unnamed(name)]
+    weight = _pick(table, "weight", given["weight"], [source, target, *left_out], diagnostics)
+    missing = [role for role, name in (("source", source), ("target", target)) if name is None]
+    spare = [name for name in table.names if name not in (source, target, weight) and not is_unnamed(name)]
     if any(given[role] is not None for role in missing):
         return None
     if missing and ids is not None and (ids(pa.array(table.names, pa.string())) >= 0).any():
@@ -120,13 +102,12 @@ def edge_roles(
             "an edge table needs two columns; name them with --source COLUMN and --target COLUMN",
         )
         return None
-    for role in missing:
-        ends[role] = spare.pop(0)
+    ends = {"source": source or spare.pop(0), "target": target or spare.pop(0)}
     guessed = [f"{role} from {name!r}" for role, name in (*ends.items(), ("weight", weight)) if name]
     diagnostics.note(", ".join(guessed) + (f"; {listed(spare)} not used" if spare else ""))
     if_absent = f"but no column of {listed(table.names)} looks like one", "add it or name it with --weight COLUMN"
     weight = weight_as_fitted(weight, options, if_absent, diagnostics)
-    return EdgeRoles(str(ends["source"]), str(ends["target"]), weight)
+    return ends if weight is None else {**ends, "weight": weight}
 
 
 def weight_as_fitted(
@@ -167,7 +148,7 @@ def check_names(
 
 
 def _pick(
-    table: Table, role: str, given: str | None, taken: Collection[str], diagnostics: FileDiagnostics
+    table: Table, role: str, given: str | None, taken: Collection[str | None], diagnostics: FileDiagnostics
 ) -> str | None:
     """The column of a role: the given one, or the first guess that exists and is not taken."""
     if given is not None:
@@ -182,7 +163,7 @@ def _pick(
     return guess(role, table.names, taken)
 
 
-def guess(role: str, names: Sequence[str], taken: Collection[str]) -> str | None:
+def guess(role: str, names: Sequence[str], taken: Collection[str | None]) -> str | None:
     """The column whose name suggests a role and that is not taken, the likeliest first."""
     by_spelling = {_spelling(name): name for name in reversed(names)}
     columns = (by_spelling.get(spelling) for spelling in GUESSES[role])
@@ -205,7 +186,7 @@ def _first_unique(table: Table, ignore: Collection[str], diagnostics: FileDiagno
 def _lacks_header(table: Table, diagnostics: FileDiagnostics, example: str) -> bool:
     """Whether the header holds numbers, which means that it is missing."""
     header = pa.array(table.names, pa.string())
-    if len(header) == 0 or bool((numbers(header).missing | numbers(header).wrong).any()):
+    if len(header) == 0 or np.isnan(numbers(header).values).any():
         return False
     diagnostics.add(
         "no-header",

@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 import torch
 
 from bangs.graphs.edges import EdgeList, merged, mirrored
-from bangs.graphs.tables.column_roles import EdgeRoles, edge_roles
+from bangs.graphs.tables.column_roles import edge_roles
 from bangs.graphs.tables.diagnostics import MAX_SHOWN, FileDiagnostics, counted, listed, quoted
 from bangs.graphs.tables.node_table import NodeTable
 from bangs.graphs.tables.numbers import MAX_MAGNITUDE, read_numbers
@@ -31,9 +31,9 @@ class EdgeTable:
     def __init__(self, reader: TableReader, nodes: NodeTable | None, options: ReadOptions):
         self.reader, self.options, self.diagnostics = reader, options, reader.diagnostics
         self.nodes = nodes
-        self.file = reader.file
+        self.file = reader.path.name
         self.names: list[str] = []
-        self.roles: EdgeRoles | None = None
+        self.roles: dict[str, str] = {}  # role -> column; empty if there are no columns of sources and targets
         self.rows = self.loops = self.dropped = 0
 
     def unknown_ids(self) -> list[str]:
@@ -53,8 +53,8 @@ class EdgeTable:
         for table in self.reader:
             ends = self._ends(table)
             weight = None
-            if self.roles is not None and self.roles.weight is not None:
-                weight = read_weights(table, self.roles.weight, self.diagnostics)
+            if "weight" in self.roles:
+                weight = read_weights(table, self.roles["weight"], self.diagnostics)
             if not ends or self.nodes is None:
                 continue
             index = np.empty((2, len(table)), np.int64)
@@ -83,10 +83,8 @@ class EdgeTable:
         if not self.names:
             self.names = table.names
             ids = None if self.nodes is None else self.nodes.ids
-            self.roles = edge_roles(table, self.options, ids, self.diagnostics)
-        if self.roles is None:
-            return {}
-        return {"source": table.columns[self.roles.source], "target": table.columns[self.roles.target]}
+            self.roles = edge_roles(table, self.options, ids, self.diagnostics) or {}
+        return {role: table.columns[self.roles[role]] for role in ("source", "target") if role in self.roles}
 
     def _finish(self, unknown: "dict[str, _UnknownEnds]") -> None:
         if self.loops:
@@ -116,7 +114,7 @@ class EdgeTable:
         matches = {difference: np.zeros(len(ids), bool) for difference in _SPELLINGS}
         in_column = {name: np.zeros(len(ids), bool) for name in nodes.names}
         for table in nodes.reader:
-            node_ids = table.columns[nodes.roles.id].combine_chunks()
+            node_ids = table.columns[nodes.roles["id"]].combine_chunks()
             for difference, spell in _SPELLINGS.items():
                 matches[difference] |= np.asarray(pc.is_in(spell(ids), spell(node_ids)))
             for name in in_column if all_unknown else ():
@@ -125,7 +123,7 @@ class EdgeTable:
         if matches[difference].all():
             return f"ids of the two tables differ in {difference}; write them alike in both"
         other_column = next((name for name, contained in in_column.items() if all_unknown and contained.all()), None)
-        searched = f"ids were looked for in column {nodes.roles.id!r}"
+        searched = f"ids were looked for in column {nodes.roles['id']!r}"
         if other_column is not None:
             return f"{searched}; these are in another column, so use --id {other_column!r}"
         if matches[difference].any():
@@ -200,17 +198,13 @@ def merged_edges(
         how = "merged" if weight is None else "merged, their weights added"
         diagnostics.note(f"{counted(repeats, 'repeated edge')} {how}")
     if not directed:
-        both_keys, both_weights = mirrored(keys, weights, nodes)
-        overruled = (
-            0
-            if weights is None or both_weights is None
-            else int((weights < both_weights[np.searchsorted(both_keys, keys)]).sum())
-        )
-        if overruled:
-            diagnostics.note(
-                f"{counted(overruled, 'edge')} with another weight in the other direction; the larger counts"
-            )
-        keys, weights = both_keys, both_weights
+        given_keys, given_weights = keys, weights
+        keys, weights = mirrored(keys, weights, nodes)
+        if given_weights is not None and weights is not None:
+            overruled = int((given_weights < weights[np.searchsorted(keys, given_keys)]).sum())
+            if overruled:
+                edges = counted(overruled, "edge")
+                diagnostics.note(f"{edges} with another weight in the other direction; the larger counts")
     count = len(keys) if directed else len(keys) // 2
     kind = "directed" if directed else "undirected"
     diagnostics.note(f"{counted(rows, 'row')} {'makes' if rows == 1 else 'make'} {counted(count, f'{kind} edge')}")

@@ -1,13 +1,13 @@
-"""Read the edge table and the node table of a folder in pieces, and pass the pieces to a collector."""
+"""Read the edge table and the node table of a folder in pieces."""
 
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any, Protocol
-
-import pyarrow as pa
+from typing import Any, Literal
 
 from bangs.graphs.tables.column_roles import check_names
 from bangs.graphs.tables.diagnostics import Diagnostics, FileDiagnostics, counted, listed
 from bangs.graphs.tables.edge_table import EdgeTable, Indices, Weights
+from bangs.graphs.tables.encode_columns import Encoder
 from bangs.graphs.tables.feature_array import read_array
 from bangs.graphs.tables.feature_encoding import Encoding
 from bangs.graphs.tables.node_table import NodeBlock, NodeTable
@@ -15,66 +15,65 @@ from bangs.graphs.tables.read_options import ReadOptions
 from bangs.graphs.tables.table_reader import open_table
 
 
-class Collector(Protocol):
-    """Receives the pieces: makes arrays in memory, or files of a store."""
-
-    in_memory: bool  # keep text between two readings, load arrays at once, and require labels
-
-    def ids(self, ids: Any) -> None:
-        """Take the ids of the next nodes."""
-
-    def edges(self, index: Indices, weight: Weights | None, nodes: int) -> None:
-        """Take the next edges [2, n] of a graph with this number of nodes."""
-
-    def nodes(self, block: NodeBlock, array: Any) -> None:
-        """Take features, labels and split of the next nodes; `array` [N, F] has more features, or is None."""
-
-
 def read_folder(
-    folder: Path, options: ReadOptions, collector: Collector, diagnostics: Diagnostics
-) -> "tuple[NodeTable, EdgeTable, Any, Encoding] | None":
-    """Pass all pieces of a folder's tables to the collector; None if a file has problems, which are reported.
+    folder: Path,
+    options: ReadOptions,
+    diagnostics: Diagnostics,
+    take_edges: Callable[[Indices, Weights | None, int], object],
+    take_nodes: Callable[[NodeBlock, Any], object],
+    *,
+    in_memory: bool,
+) -> tuple[NodeTable, EdgeTable, Any, Encoding] | None:
+    """Read a folder's tables; returns the node table, the edge table, the feature array and the encoding of columns.
 
-    Returns the node table, the edge table, the feature array, and how columns became features.
+    None if a file has problems, which are reported. `take_edges` gets every piece of the edges [2, n] and their
+    weights, and the number of nodes. `take_nodes` then gets every piece of the nodes, and the array [N, F] of more
+    features, or None. With `in_memory` the text is kept between the two readings of the node table, the array is
+    loaded at once, and labels are required.
     """
-    hold = collector.in_memory
-    readers = {stem: open_table(folder, stem, options, diagnostics, hold=hold) for stem in ("nodes", "edges")}
+    readers = {stem: open_table(folder, stem, options, diagnostics, hold=in_memory) for stem in ("nodes", "edges")}
     nodes = edges = None
     if readers["nodes"] is not None:
-        table = NodeTable(readers["nodes"], options, learning=hold)
-        nodes = table if table.scan(collector.ids) else None
+        table = NodeTable(readers["nodes"], options, learning=in_memory)
+        nodes = table if table.scan() else None
     if readers["edges"] is not None:
         edges = EdgeTable(readers["edges"], nodes, options)
         if options.unknown_edges == "add" and nodes is not None and (new := edges.unknown_ids()):
-            nodes.add(pa.array(new, pa.string()), collector.ids)
+            nodes.add(new)
             added = counted(len(new), "node")
             edges.diagnostics.note(f"{added} added that {nodes.file} has not: {listed(new, 3)}")
         for index, weight in edges.pieces():
-            collector.edges(index, weight, 0 if nodes is None else nodes.size)
-    rows = None if nodes is None else nodes.size - nodes.added
-    array = read_array(folder, rows, diagnostics, load=hold)
+            take_edges(index, weight, 0 if nodes is None else nodes.size)
+    rows = None if nodes is None else nodes.size - len(nodes.added)
+    array = read_array(folder, rows, diagnostics, load=in_memory)
     if nodes is None:
         return None
     if edges is not None and edges.names:
         present = f"{nodes.file} has {listed(nodes.names)}, {edges.file} has {listed(edges.names)}"
         check_names("ignore", options.ignore, [*nodes.names, *edges.names], nodes.diagnostics, present)
-    encoder = nodes.encoder()
+    kind: Literal["learning", "fitted"] = "learning" if options.encoding is None else "fitted"
+    encoder = Encoder(Encoding(nodes.columns, fill=options.fill), nodes.diagnostics, kind)
     array = array_as_fitted(array, encoder.width, options.encoding, nodes.diagnostics)
-    _check_size(encoder.width, nodes, options)
+    if encoder.width * nodes.size > options.limits.cells:
+        nodes.diagnostics.add(
+            "too-wide",
+            f"its {len(nodes.columns):,} columns become {encoder.width:,} features of {nodes.size:,} nodes, "
+            f"more than {options.limits.cells:,} numbers",
+            "leave columns out with --ignore COLUMN, or keep sparse features in features.npz",
+        )
     for block in nodes.blocks(encoder):
         if not diagnostics:
-            collector.nodes(block, array)
-    if edges is None or edges.roles is None or diagnostics:
+            take_nodes(block, array)
+    if edges is None or diagnostics:
         return None
-    names = {"id": nodes.roles.id, "label": nodes.roles.label, "split": nodes.roles.split, **vars(edges.roles)}
     encoding = options.encoding or Encoding(
         columns=nodes.columns,
         array=0 if array is None else int(array.shape[1]),
-        classes=nodes.classes,
-        roles=tuple((role, name) for role, name in names.items() if name is not None),
+        classes=() if nodes.labels is None else tuple(nodes.labels.names),
+        roles=(*nodes.roles.items(), *edges.roles.items()),
         left_out=nodes.left_out,
         directed=options.directed,
-        weighted=edges.roles.weight is not None,
+        weighted="weight" in edges.roles,
         fill=options.fill,
         unknown=None if options.unknown is None else tuple(options.unknown),
         ignore_case=options.labels_ignore_case,
@@ -104,13 +103,3 @@ def array_as_fitted(array: Any, columns: int, encoding: Encoding | None, diagnos
             "give an array of the same columns, or fit the model again",
         )
     return array
-
-
-def _check_size(width: int, nodes: NodeTable, options: ReadOptions) -> None:
-    if width * nodes.size > options.limits.cells:
-        nodes.diagnostics.add(
-            "too-wide",
-            f"its {len(nodes.columns):,} columns become {width:,} features of {nodes.size:,} nodes, "
-            f"more than {options.limits.cells:,} numbers",
-            "leave columns out with --ignore COLUMN, or keep sparse features in features.npz",
-        )

@@ -1,17 +1,18 @@
 """The node table: one reading collects ids and statistics, a second one makes features, labels and split."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+import pyarrow as pa
 
-from bangs.graphs.tables.column_roles import NodeRoles, check_names, node_roles
+from bangs.graphs.tables.column_roles import check_names, node_roles
 from bangs.graphs.tables.column_statistics import ColumnStatistics, column_encodings, note_column_kinds
 from bangs.graphs.tables.diagnostics import quoted
 from bangs.graphs.tables.encode_columns import Encoder, check_columns
-from bangs.graphs.tables.feature_encoding import Column, Encoding
+from bangs.graphs.tables.feature_encoding import Column
 from bangs.graphs.tables.id_index import IdIndex, id_keys, without_trailing_zeros
 from bangs.graphs.tables.labels import LabelColumn
 from bangs.graphs.tables.read_options import ReadOptions
@@ -22,8 +23,9 @@ from bangs.graphs.tables.table_reader import TableReader
 
 @dataclass(frozen=True, eq=False)
 class NodeBlock:
-    """Features, labels and split of a piece of the node table."""
+    """Ids, features, labels and split of a piece of the node table."""
 
+    ids: Any  # pyarrow string [n]
     features: npt.NDArray[np.float32]  # [n, F]
     labels: npt.NDArray[np.int64]  # [n], −1 = unknown
     parts: npt.NDArray[np.int8] | None  # [n], 0 = none, 1 = train, 2 = val, 3 = test
@@ -36,21 +38,21 @@ class NodeTable:
     def __init__(self, reader: TableReader, options: ReadOptions, *, learning: bool):
         self.reader, self.options, self.diagnostics = reader, options, reader.diagnostics
         self.learning = learning and options.encoding is None
-        self.file = reader.file
+        self.file = reader.path.name
         self.size = 0
         self.names: list[str] = []
-        self.roles: NodeRoles  # set by `scan`, like the ids
-        self.ids: IdIndex
+        self.roles: dict[str, str] = {}  # role -> column
+        self.ids: IdIndex  # set by `scan`
         self.plain_ids: IdIndex  # the ids with 1000.0 written 1000
-        self.added = 0  # nodes that only the edge table has; they follow those of the node table
+        self.added: list[str] = []  # ids of nodes that only the edge table has; they follow those of the node table
         self.labels: LabelColumn | None = None
         self.split: SplitColumn | None = None
         self.columns: tuple[Column, ...] = ()
         self.left_out: tuple[str, ...] = ()
         self._statistics: list[ColumnStatistics] = []
 
-    def scan(self, take_ids: Callable[[Any], None]) -> bool:
-        """First reading: collect ids, classes and column statistics; `take_ids` gets the ids piece by piece.
+    def scan(self) -> bool:
+        """First reading: collect ids, classes and column statistics.
 
         Returns whether the table has nodes and an id column; otherwise this is reported, and `ids` is not set.
         """
@@ -63,13 +65,12 @@ class NodeTable:
                 usable = self._begin(table)
             if not usable:
                 continue
-            ids = table.columns[self.roles.id]
-            self._report_blanks(table, self.roles.id)
+            ids = table.columns[self.roles["id"]]
+            self._report_blanks(table, self.roles["id"])
             keys.append(id_keys(ids))
             respelled = without_trailing_zeros(ids)
             plain_keys.append(keys[-1] if respelled.equals(ids) else id_keys(respelled))
             rows.append(table.rows)
-            take_ids(ids)
             self.size += len(table)
             for column in (self.labels, self.split, *self._statistics):
                 if column is not None:
@@ -82,7 +83,12 @@ class NodeTable:
         self._report_repeats(np.concatenate(rows))
         if self.labels is not None:
             self.labels.decide(learning=self.learning)
-        self._decide_columns()
+        if self.options.encoding is None:
+            for column in self._statistics:
+                column.recount(self.reader)
+            self.columns, left_out = column_encodings(self._statistics)
+            self.left_out = (*left_out, *self.options.ignore)
+            note_column_kinds(self.columns, self.diagnostics)
         return True
 
     def find(self, ids: Any) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.bool_]]:
@@ -93,27 +99,27 @@ class NodeTable:
         with_plain = np.where(nodes < 0, self.plain_ids.unambiguous(without_trailing_zeros(ids)), nodes)
         return with_plain, (nodes < 0) & (with_plain >= 0)
 
-    def add(self, ids: Any, take_ids: Callable[[Any], None]) -> None:
+    def add(self, ids: list[str]) -> None:
         """Add nodes of which only the id is known."""
-        self.ids = self.ids.extended(id_keys(ids))
-        self.plain_ids = self.plain_ids.extended(id_keys(without_trailing_zeros(ids)))
-        self.added += len(ids)
+        texts = pa.array(ids, pa.string())
+        self.ids = self.ids.extended(id_keys(texts))
+        self.plain_ids = self.plain_ids.extended(id_keys(without_trailing_zeros(texts)))
+        self.added = ids
         self.size += len(ids)
-        take_ids(ids)
 
     def blocks(self, encoder: Encoder) -> Iterator[NodeBlock]:
-        """Second reading: features, labels and split in pieces."""
+        """Second reading: ids, features, labels and split in pieces."""
         learned = np.zeros(0 if self.labels is None else len(self.labels.names), bool)
         for table in self.reader:
             labels = np.full(len(table), -1) if self.labels is None else self.labels(table)
             parts = None if self.split is None else self.split(table, labels)
             if parts is not None:
                 learned[labels[(parts == 1) & (labels >= 0)]] = True
-            yield NodeBlock(encoder(table), labels, parts, table.rows)
-        if self.added:
-            no_parts = None if self.split is None else np.zeros(self.added, np.int8)
-            rows = np.zeros(self.added, np.int64)
-            yield NodeBlock(encoder.unknown(self.added), np.full(self.added, -1), no_parts, rows)
+            yield NodeBlock(table.columns[self.roles["id"]], encoder(table), labels, parts, table.rows)
+        if count := len(self.added):
+            no_parts = None if self.split is None else np.zeros(count, np.int8)
+            ids, rows = pa.array(self.added, pa.string()), np.zeros(count, np.int64)
+            yield NodeBlock(ids, encoder.unknown(count), np.full(count, -1), no_parts, rows)
         encoder.note()
         if self.split is not None and self.labels is not None:
             self.split.finish()
@@ -121,48 +127,26 @@ class NodeTable:
                 if not trained and self.options.encoding is None:
                     self.diagnostics.note(f"no row with label {name!r} says train, so it cannot be learned")
 
-    def encoder(self) -> Encoder:
-        """The encoder that turns pieces of this table into features."""
-        encoding = Encoding(self.columns, fill=self.options.fill)
-        kind = "learning" if self.options.encoding is None else "fitted"
-        return Encoder(encoding, self.diagnostics, kind)  # type: ignore[arg-type]
-
-    @property
-    def classes(self) -> tuple[str, ...]:
-        if self.labels is not None:
-            return tuple(self.labels.names)
-        return () if self.options.encoding is None else self.options.encoding.classes
-
     def _begin(self, table: Table) -> bool:
         """Find the roles of the columns from the first piece; returns whether there is an id column."""
         options, self.names = self.options, table.names
         roles = node_roles(table, options, self.diagnostics, needs_label=self.learning)
         if roles is None:
             return False
-        self.roles = roles
-        if roles.label is not None:
-            self.labels = LabelColumn(roles.label, self.diagnostics, options)
-            self.split = None if roles.split is None else SplitColumn(roles.split, self.diagnostics)
+        self.roles, features = roles
+        if "label" in self.roles:
+            self.labels = LabelColumn(self.roles["label"], self.diagnostics, options)
+            if "split" in self.roles:
+                self.split = SplitColumn(self.roles["split"], self.diagnostics)
         if options.encoding is not None:
-            spare = [name for name in (roles.id, roles.label, roles.split, *options.ignore) if name]
-            check_columns(table, options.encoding, spare, self.diagnostics)
+            check_columns(table, options.encoding, [*self.roles.values(), *options.ignore], self.diagnostics)
             self.columns, self.left_out = options.encoding.columns, options.encoding.left_out
             return True
         check_names("categorical", options.categorical, table.names, self.diagnostics)
         self._statistics = [
-            ColumnStatistics(name, self.diagnostics, name in options.categorical, options.scale)
-            for name in roles.features
+            ColumnStatistics(name, self.diagnostics, name in options.categorical, options.scale) for name in features
         ]
         return True
-
-    def _decide_columns(self) -> None:
-        if self.options.encoding is not None:
-            return
-        for column in self._statistics:
-            column.recount(self.reader)
-        self.columns, left_out = column_encodings(self._statistics)
-        self.left_out = (*left_out, *self.options.ignore)
-        note_column_kinds(self.columns, self.diagnostics)
 
     def _report_blanks(self, table: Table, name: str) -> None:
         blank, remedy = equals(table.columns[name], ""), "give every node an id, or delete the row"
@@ -185,7 +169,7 @@ class NodeTable:
         ids, start = {}, 0
         for table in self.reader:
             in_piece = nodes[(nodes >= start) & (nodes < start + len(table))]
-            cells = table.columns[self.roles.id]
+            cells = table.columns[self.roles["id"]]
             ids.update({int(node): cells[int(node - start)].as_py() for node in in_piece})
             start += len(table)
         return ids

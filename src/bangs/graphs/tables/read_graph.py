@@ -5,21 +5,26 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import scipy.sparse as sp
 import torch
 from torch import Tensor
 from torch_geometric.data import Data
 
 from bangs.core.types import Split
+from bangs.errors import BangsError, OutOfMemory
+from bangs.graphs.datasets.npz import read_as_listed
+from bangs.graphs.edges import EdgeList
 from bangs.graphs.sparse import to_torch
-from bangs.graphs.tables.diagnostics import Diagnostics, FileDiagnostics, counted
+from bangs.graphs.splits import every_public
+from bangs.graphs.tables.column_roles import weight_as_fitted
+from bangs.graphs.tables.diagnostics import Diagnostics, FileDiagnostics, counted, listed
 from bangs.graphs.tables.edge_table import Indices, Weights, merged_edges
 from bangs.graphs.tables.feature_array import padded
 from bangs.graphs.tables.feature_encoding import Encoding
-from bangs.graphs.tables.folder import read_folder
-from bangs.graphs.tables.labels import check_two_labels
+from bangs.graphs.tables.folder import array_as_fitted, read_folder
+from bangs.graphs.tables.labels import check_two_labels, many_classes
 from bangs.graphs.tables.node_table import NodeBlock
-from bangs.graphs.tables.npz_archive import GraphParts, from_npz
 from bangs.graphs.tables.read_options import ReadOptions
 from bangs.graphs.tables.structural_features import standardised
 from bangs.graphs.tables.table_reader import explain_memory_errors
@@ -37,6 +42,19 @@ class UserGraph:
     notes: list[str]  # sentences about what was guessed, made, merged or left out
 
 
+@dataclass(frozen=True, eq=False)
+class GraphParts:
+    """A graph in memory."""
+
+    file: str
+    ids: npt.NDArray[np.object_]  # str [N]
+    edges: EdgeList  # sorted by source, then target
+    y: npt.NDArray[np.int64]  # [N], −1 = unknown
+    split: Split | None  # bool [S, N]
+    x: Tensor | None  # float [N, F], dense or CSR; None if the files have no features
+    encoding: Encoding  # with the class names
+
+
 def read(path: Path | str, **options: Any) -> UserGraph:
     """The graph of a folder with an `edges` and a `nodes` table, or of one .npz file; `options` are `ReadOptions`.
 
@@ -47,54 +65,37 @@ def read(path: Path | str, **options: Any) -> UserGraph:
     diagnostics = Diagnostics(str(path))
     remedy = "free some memory, or make a store with `bangs convert`, which reads in pieces"
     with explain_memory_errors(str(path), remedy):
-        parts = _parts(path, read_options, diagnostics)
+        parts = None
+        if path.is_dir():
+            parts = _from_folder(path, read_options, diagnostics)
+        elif path.is_file() and path.suffix == ".npz":
+            parts = _from_npz(path, read_options, diagnostics)
+        else:
+            reason = "is neither a folder nor an .npz file" if path.exists() else "does not exist"
+            remedy = "give a folder with edges.csv and nodes.csv, or one .npz file"
+            diagnostics.of(path.name or str(path)).add("no-folder", f"it {reason}", remedy)
         diagnostics.raise_any()
         assert parts is not None  # None means a problem, which was raised
         return _assembled(parts, read_options, diagnostics)
 
 
-def _parts(path: Path, options: ReadOptions, diagnostics: Diagnostics) -> GraphParts | None:
-    if path.is_dir():
-        return _from_folder(path, options, diagnostics)
-    if path.is_file() and path.suffix == ".npz":
-        return from_npz(path, options, diagnostics)
-    reason = "is neither a folder nor an .npz file" if path.exists() else "does not exist"
-    remedy = "give a folder with edges.csv and nodes.csv, or one .npz file"
-    diagnostics.of(path.name or str(path)).add("no-folder", f"it {reason}", remedy)
-    return None
-
-
-class _MemoryCollector:
-    """Collects the pieces of a folder as arrays."""
-
-    in_memory = True
-
-    def __init__(self) -> None:
-        self.names: list[str] = []
-        self.index: list[Indices] = []
-        self.weight: list[Weights] = []
-        self.blocks: list[NodeBlock] = []
-
-    def ids(self, ids: Any) -> None:
-        self.names += ids.to_pylist()
-
-    def edges(self, index: Indices, weight: Weights | None, nodes: int) -> None:
-        self.index.append(index)
-        self.weight += [] if weight is None else [weight]
-
-    def nodes(self, block: NodeBlock, array: Any) -> None:
-        self.blocks.append(block)
-
-
 def _from_folder(folder: Path, options: ReadOptions, diagnostics: Diagnostics) -> GraphParts | None:
     """The parts of the graph in a folder; None if a file has problems, which are reported."""
-    pieces = _MemoryCollector()
-    tables = read_folder(folder, options, pieces, diagnostics)
+    pieces: list[tuple[Indices, Weights | None]] = []
+    blocks: list[NodeBlock] = []
+    tables = read_folder(
+        folder,
+        options,
+        diagnostics,
+        take_edges=lambda index, weight, _: pieces.append((index, weight)),
+        take_nodes=lambda block, _: blocks.append(block),
+        in_memory=True,
+    )
     if tables is None:
         return None
     nodes, edges, array, encoding = tables
-    y, rows = (np.concatenate([getattr(block, name) for block in pieces.blocks]) for name in ("labels", "rows"))
-    parts = [block.parts for block in pieces.blocks if block.parts is not None]
+    y, rows = (np.concatenate([getattr(block, name) for block in blocks]) for name in ("labels", "rows"))
+    parts = [block.parts for block in blocks if block.parts is not None]
     split = None
     if parts:
         part = torch.from_numpy(np.concatenate(parts))
@@ -102,50 +103,111 @@ def _from_folder(folder: Path, options: ReadOptions, diagnostics: Diagnostics) -
     if options.two_labels and nodes.learning and (split is None or not split.val.any()):
         train = y >= 0 if split is None else split.train[0].numpy()
         check_two_labels(y, train, encoding.classes, rows, nodes.diagnostics)
-    index, weight = np.concatenate(pieces.index, axis=1), np.concatenate(pieces.weight) if pieces.weight else None
-    return GraphParts(
-        file=nodes.file,
-        ids=np.array(pieces.names, dtype=object),
-        edges=merged_edges(index, weight, nodes.size, edges.rows, options.directed, edges.diagnostics),
-        y=y,
-        split=split,
-        dense=np.concatenate([block.features for block in pieces.blocks]),
-        array=padded(array, nodes.added),
-        encoding=encoding,
+    index = np.concatenate([index for index, _ in pieces], axis=1)
+    weights = [weight for _, weight in pieces if weight is not None]
+    weight = np.concatenate(weights) if weights else None
+    merged = merged_edges(index, weight, nodes.size, edges.rows, options.directed, edges.diagnostics)
+    ids = np.array([name for block in blocks for name in block.ids.to_pylist()], dtype=object)
+    x = _features(np.concatenate([block.features for block in blocks]), padded(array, len(nodes.added)))
+    return GraphParts(nodes.file, ids, merged, y, split, x, encoding)
+
+
+def _features(dense: npt.NDArray[np.float32], array: Any) -> Tensor | None:
+    """The features of the columns and of the array: [N, F], sparse if the array is; None if there are none."""
+    if array is None:
+        return torch.from_numpy(dense) if dense.shape[1] else None
+    if bool(sp.issparse(array)):  # `bool` keeps mypy from narrowing the type
+        return to_torch(sp.csr_array(sp.hstack([sp.csr_array(dense), array])))
+    return torch.from_numpy(np.concatenate([dense, array], axis=1))
+
+
+def _from_npz(path: Path, options: ReadOptions, diagnostics: Diagnostics) -> GraphParts | None:
+    """The parts of the graph in an .npz file; its nodes are called 0, 1, … and its classes by their numbers."""
+    file_diagnostics = diagnostics.of(path.name)
+    try:
+        data = read_as_listed(path)
+    except OutOfMemory:
+        raise
+    except BangsError as error:
+        reason = str(error).replace(str(path), path.name)
+        file_diagnostics.add("bad-array", reason, "write the file again with numpy.savez")
+        return None
+    original = data.y.numpy()
+    present = [str(label) for label in np.unique(original[original >= 0])]
+    names = present if options.encoding is None else list(options.encoding.classes)
+    unknown = [name for name in present if name not in names]
+    if unknown:
+        file_diagnostics.add(
+            "unknown-class",
+            f"unknown labels {listed(unknown)}; the model knows {listed(names)}",
+            "write −1 where a label is unknown; a new class needs a new fit",
+        )
+        return None
+    numbers = {int(name): number for number, name in enumerate(names) if name in present}
+    y = np.array([numbers.get(int(label), -1) for label in original], dtype=np.int64)
+    if warning := many_classes(len(names), int((y >= 0).sum())):
+        file_diagnostics.note(warning)
+    split = every_public(data)
+    if options.encoding is None:
+        _check_labels(y, names, split, file_diagnostics)
+        if options.two_labels and split is None:
+            check_two_labels(y, y >= 0, names, None, file_diagnostics)
+    file_diagnostics.note(f"{counted(int((y >= 0).sum()), 'label')} of {len(y):,} nodes in {listed(names)}")
+    weighted = "edge_weight" if "edge_weight" in data else None
+    absent = "and there is no array 'edge_weight'", "add it"
+    weighted = weight_as_fitted(weighted, options, absent, file_diagnostics)
+    x = array_as_fitted(data.get("x"), 0, options.encoding, file_diagnostics)
+    if x is not None:
+        file_diagnostics.note(f"{counted(x.shape[1], 'feature')} a node")
+    index = data.edge_index.numpy()
+    not_loop = index[0] != index[1]
+    if not not_loop.all():
+        file_diagnostics.note(f"{counted(int((~not_loop).sum()), 'edge')} from a node to itself dropped")
+    weight = None if weighted is None else data.edge_weight.numpy()[not_loop]
+    edges = merged_edges(index[:, not_loop], weight, len(y), len(not_loop), options.directed, file_diagnostics)
+    ids = np.array([str(node) for node in range(len(y))], dtype=object)
+    encoding = options.encoding or Encoding(
+        array=0 if x is None else int(x.shape[1]),
+        classes=tuple(names),
+        directed=options.directed,
+        weighted=weight is not None,
+        fill=options.fill,
     )
+    return GraphParts(path.name, ids, edges, y, split, x, encoding)
+
+
+def _check_labels(
+    y: npt.NDArray[np.int64], names: list[str], split: Split | None, diagnostics: FileDiagnostics
+) -> None:
+    if len(names) == 1:
+        remedy = "a classifier needs nodes of at least two classes"
+        diagnostics.add("one-class", f"every label is {names[0]}", remedy)
+    if split is None:
+        return
+    in_mask = ((split.train | split.val).any(dim=0)).numpy()
+    nodes = np.flatnonzero(in_mask & (y < 0))
+    if len(nodes):
+        messages = [(None, f"node {int(node):,} is in train_mask or val_mask, but has no label") for node in nodes]
+        diagnostics.add_many("split-without-label", messages, "label it, or take it out of the mask")
+    if not split.train.any(dim=1).all():
+        diagnostics.add("no-training", "train_mask holds no node", "let it hold some labelled ones")
 
 
 def _assembled(parts: GraphParts, options: ReadOptions, diagnostics: Diagnostics) -> UserGraph:
-    encoding = parts.encoding
     graph = Data(edge_index=parts.edges.edge_index, y=torch.from_numpy(parts.y), num_nodes=len(parts.ids))
     if parts.edges.edge_weight is not None:
         graph.edge_weight = parts.edges.edge_weight
-    if encoding.columns or encoding.array:
-        graph.x = _features(parts, encoding)
-    else:
-        graph.x, encoding = _structural(graph, parts, encoding, options, diagnostics.of(parts.file))
+    encoding, x = parts.encoding, parts.x
+    if x is None:
+        made, scale = standardised(graph, parts.ids, options.seed, encoding.structural)
+        x, encoding = torch.from_numpy(made), replace(encoding, structural=scale)
+        file_diagnostics = diagnostics.of(parts.file)
+        file_diagnostics.note(
+            f"there are no features, so {counted(made.shape[1], 'feature')} were made from the edges: "
+            "degree, log degree and spectral position"
+        )
+        if options.encoding is not None:
+            file_diagnostics.note("positions can be compared only if most nodes are those the model was fitted on")
+    graph.x = x
     notes = list(dict.fromkeys(diagnostics.notes))
     return UserGraph(graph, parts.ids, list(encoding.classes), encoding, parts.split, notes)
-
-
-def _features(parts: GraphParts, encoding: Encoding) -> Tensor:
-    """The features of the columns and the array side by side: [N, F], sparse if the array is."""
-    if encoding.array == 0:
-        return torch.from_numpy(parts.dense)
-    if bool(sp.issparse(parts.array)):  # `bool` keeps mypy from narrowing the type
-        return to_torch(sp.csr_array(sp.hstack([sp.csr_array(parts.dense), parts.array])))
-    return torch.from_numpy(np.concatenate([parts.dense, parts.array], axis=1))
-
-
-def _structural(
-    graph: Data, parts: GraphParts, encoding: Encoding, options: ReadOptions, diagnostics: FileDiagnostics
-) -> tuple[Tensor, Encoding]:
-    """Features made from the edges [N, F], and the encoding with their scale."""
-    x, scale = standardised(graph, parts.ids, options.seed, encoding.structural)
-    diagnostics.note(
-        f"there are no features, so {counted(x.shape[1], 'feature')} were made from the edges: "
-        "degree, log degree and spectral position"
-    )
-    if options.encoding is not None:
-        diagnostics.note("positions can be compared only if most nodes are those the model was fitted on")
-    return torch.from_numpy(x), replace(encoding, structural=scale)

@@ -1,17 +1,15 @@
 """Read the split of the nodes into training, validation and test from a column of words."""
 
-from dataclasses import dataclass, field
-from functools import cached_property
+from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from bangs.graphs.tables.column_statistics import ValueCounts
 from bangs.graphs.tables.diagnostics import FileDiagnostics, counted
 from bangs.graphs.tables.labels import Classes
-from bangs.graphs.tables.table import Table, index_in
+from bangs.graphs.tables.table import Table, index_in, is_any_of
 
 Parts = npt.NDArray[np.int8]
 
@@ -26,17 +24,18 @@ _PART_OF = {word: number for number, words in enumerate(PARTS.values()) for word
 
 @dataclass
 class SplitColumn:
-    """The split column: `add` counts the words, a call gives 0 = none, 1 = train, 2 = val, 3 = test for every node."""
+    """The split column: a call gives the part of every node: 0 = none, 1 = train, 2 = val, 3 = test."""
 
     name: str
     diagnostics: FileDiagnostics
-    counts: ValueCounts = field(default_factory=ValueCounts)
+    says_train: bool = False  # some row does
     trained: int = 0  # rows that say train
     outside: int = 0  # labelled rows without a part
 
     def add(self, table: Table) -> None:
-        """Add a piece of the table."""
-        self.counts.add(table.columns[self.name])
+        """Look for the word train in a piece of the table, before any piece is read by a call."""
+        cells = pc.utf8_lower(table.columns[self.name])
+        self.says_train = self.says_train or bool(is_any_of(cells, PARTS["train"]).any())
 
     def __call__(self, table: Table, labels: Classes) -> Parts:
         """The parts of a piece: int8 [n]. If no row says train, labelled rows without a part become train."""
@@ -49,7 +48,7 @@ class SplitColumn:
         table.report(self.diagnostics, "split-without-label", self.name, unlabelled, message.format, remedy)
         outside = (part == 0) & (labels >= 0)
         self.outside += int(outside.sum())
-        if not self._says_train:
+        if not self.says_train:
             part = np.where(outside, np.int8(1), part)
         self.trained += int((part == 1).sum())
         return np.maximum(part, 0)
@@ -57,14 +56,10 @@ class SplitColumn:
     def finish(self) -> None:
         """Note what became of labelled rows without a part; report a split without training nodes."""
         rows = counted(self.outside, "labelled row")
-        if self.outside and self._says_train:
+        if self.outside and self.says_train:
             self.diagnostics.note(f"{rows} without a split not used for learning")
         elif self.outside:
             self.diagnostics.note(f"no row says train; the {rows} without a split do")
         if not self.trained:
             remedy = "write train for some of them"
             self.diagnostics.add("no-training", "the split leaves no node for training", remedy)
-
-    @cached_property
-    def _says_train(self) -> bool:
-        return any(_PART_OF.get(word.lower()) == 1 for word in self.counts.counter)

@@ -28,33 +28,29 @@ class TableReader:
     path: Path
     options: ReadOptions
     diagnostics: FileDiagnostics
-    max_rows: int
     hold: bool
     _held: list[Table] | None = None
     _is_first_reading: bool = True
-
-    @property
-    def file(self) -> str:
-        return self.path.name
 
     def __iter__(self) -> Iterator[Table]:
         if self._held is not None:
             yield from self._held
             return
-        diagnostics = self.diagnostics if self._is_first_reading else Diagnostics(self.file).of(self.file)
+        diagnostics = self.diagnostics if self._is_first_reading else Diagnostics("").of(self.path.name)
         self._is_first_reading = False
         held: list[Table] = []
-        max_bytes, size, rows = self.options.limits.bytes, 0, 0
+        limits, size, rows = self.options.limits, 0, 0
+        max_rows = limits.nodes if self.path.stem == "nodes" else limits.edges
         try:
             for table in self._pieces(diagnostics):
                 rows += len(table)
                 size += table.nbytes
-                if size > max_bytes:
-                    self._report_too_large(f"its text takes more than {max_bytes:,} bytes", diagnostics)
+                if size > limits.bytes:
+                    self._report_too_large(f"its text takes more than {limits.bytes:,} bytes", diagnostics)
                     return
                 if self.hold:
                     if 2 * table.nbytes > available_memory():  # its numbers need as much as its text
-                        raise MemoryError(f"{self.file} does not fit into memory")
+                        raise MemoryError(f"{self.path.name} does not fit into memory")
                     held.append(table)
                 if len(table):
                     yield table
@@ -62,8 +58,8 @@ class TableReader:
             reason = f"it cannot be opened: {error.strerror or error}"
             diagnostics.add("unreadable", reason, "look at its permissions")
             return
-        if rows > self.max_rows:
-            self._report_too_large(f"it has {rows:,} rows, {self.max_rows:,} are allowed", diagnostics)
+        if rows > max_rows:
+            self._report_too_large(f"it has {rows:,} rows, {max_rows:,} are allowed", diagnostics)
         if rows == 0 and not diagnostics:
             remedy = f"a graph needs {self.path.stem}; add them below it"
             diagnostics.add("no-rows", "it has a header and no rows", remedy)
@@ -89,10 +85,7 @@ def open_table(
 ) -> TableReader | None:
     """The reader of the table `stem` of a folder; None if there is no such table, which is reported."""
     path = find(folder, stem, diagnostics)
-    if path is None:
-        return None
-    max_rows = options.limits.nodes if stem == "nodes" else options.limits.edges
-    return TableReader(path, options, diagnostics.of(path.name), max_rows, hold)
+    return None if path is None else TableReader(path, options, diagnostics.of(path.name), hold)
 
 
 def find(folder: Path, stem: str, diagnostics: Diagnostics) -> Path | None:
