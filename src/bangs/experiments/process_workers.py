@@ -10,7 +10,6 @@ from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wai
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Protocol
 
 import torch
 
@@ -23,12 +22,8 @@ RETRIES = 3  # of a job whose worker died
 LOCK_TIMEOUT = 15.0  # seconds; on a busy machine, the worker of a killed suite may still hold the lock of its folder
 
 Tell = Callable[[Job, Outcome], None]
-
-
-class Engine(Protocol):
-    """Runs every job and reports its outcome; a stop by the user is raised and leaves all folders consistent."""
-
-    def __call__(self, jobs: Sequence[Job], tell: Tell) -> None: ...
+# runs every job and reports its outcome; a stop by the user is raised and leaves all folders consistent
+Engine = Callable[[Sequence[Job], Tell], None]
 
 
 @dataclass(frozen=True)
