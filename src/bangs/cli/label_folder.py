@@ -24,7 +24,7 @@ from bangs.labelling.refit import Refits
 from bangs.labelling.server import LabelServer
 from bangs.labelling.session import Session
 from bangs.report.run_data import read_truth
-from bangs.runs.lock import Lock, acquire, is_lock
+from bangs.runs.lock import acquire, is_lock
 from bangs.utils.files import explain_write_errors, make_folder
 from bangs.utils.signals import Stopped, check, graceful
 
@@ -37,7 +37,12 @@ def serve(
     folder: Path, name: str, batch: int, port: int, read_only: bool, command: Sequence[str], output: Output
 ) -> None:
     """Serve the page until Ctrl-C or SIGTERM; fits run in another process."""
-    lock = _lock(folder, read_only)
+    if not read_only:
+        make_folder(folder)
+        _refuse_strangers(folder)
+    elif not folder.is_dir():
+        raise InvalidInput(f"'{folder}' is not a folder; name one that `bangs label` wrote")
+    lock = None if read_only else acquire(folder)
     try:
         session = Session(folder, batch=batch, read_only=read_only)
         refits = Refits(command, session, lambda words: print(f"bangs: {words}", file=sys.stderr, flush=True))
@@ -125,17 +130,6 @@ def default_folder(graph: Path) -> Path:
 def _fit_of(graph: Path) -> Path | None:
     """The folder of a fit, if one or its labelling folder is given instead of tables; else None."""
     return next((path for path in (graph, graph / FIT) if (path / MODEL).exists() or (path / TABLES).exists()), None)
-
-
-def _lock(folder: Path, read_only: bool) -> Lock | None:
-    """Create and lock the folder; a read-only folder must exist and is not locked."""
-    if read_only:
-        if not folder.is_dir():
-            raise InvalidInput(f"'{folder}' is not a folder; name one that `bangs label` wrote")
-        return None
-    make_folder(folder)
-    _refuse_strangers(folder)
-    return acquire(folder)
 
 
 def _refuse_strangers(folder: Path) -> None:

@@ -134,15 +134,14 @@ class Experiment:
 
     def idle(self) -> list[str]:
         """Settings that differ from their defaults but do not affect this run, such as the estimator of 'random'."""
-        defaults = {setting.name: setting.default for setting in fields(self) if setting.name in PART_SETTINGS}
-        changed = [name for name in defaults if getattr(self, name) != defaults[name]]
-        return [name for name in changed if self._same_with(name, defaults[name])]
-
-    def _same_with(self, name: str, value: Any) -> bool:
-        """Whether the parts of this run would be the same with another value of a setting."""
-        with suppress(InvalidInput):  # a value that does not fit the other settings does make a difference
-            return bool(replace(self, **{name: value}).config()["parts"] == self.config()["parts"])
-        return False
+        idle = []
+        for name, default in ((setting.name, setting.default) for setting in fields(self)):
+            if name in PART_SETTINGS and getattr(self, name) != default:
+                change: dict[str, Any] = {name: default}
+                with suppress(InvalidInput):  # a default that does not fit the other settings does make a difference
+                    if replace(self, **change).config()["parts"] == self.config()["parts"]:
+                        idle.append(name)
+        return idle
 
     def self_trainer(self, observers: Sequence[Observer] = ()) -> SelfTrainer:
         """The self-trainer of this configuration."""

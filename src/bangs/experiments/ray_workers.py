@@ -69,7 +69,12 @@ class Ray:
         """Ray, connected inside the block; a connection of the caller stays open."""
         address = self.address or os.environ.get("RAY_ADDRESS")
         _require_authentication(address)
-        ray = _import_ray()
+        try:
+            import ray
+        except ImportError as error:
+            raise BangsError(
+                "--engine ray needs Ray, which is not installed; run: pip install 'bangs[ray]', or use --engine local"
+            ) from error
         connected_here = not ray.is_initialized()
         if connected_here:
             with _keep_signal_handler():
@@ -81,16 +86,6 @@ class Ray:
                 ray.shutdown()
 
 
-def _import_ray() -> Any:
-    try:
-        import ray
-    except ImportError as error:
-        raise BangsError(
-            "--engine ray needs Ray, which is not installed; run: pip install 'bangs[ray]', or use --engine local"
-        ) from error
-    return ray
-
-
 def _connect(ray: Any, address: str | None, count: int | None) -> None:
     quiet = {"log_to_driver": False, "logging_level": "error"}
     if address is None:
@@ -98,20 +93,15 @@ def _connect(ray: Any, address: str | None, count: int | None) -> None:
         ray.init("local", num_cpus=count, include_dashboard=False, **quiet)
         return
     try:
-        _check_reachable(address)
+        host, _, port = address.rpartition("/")[2].rpartition(":")
+        if port.isdigit():  # Ray would wait for minutes if nothing listens there
+            socket.create_connection((host.strip("[]"), int(port)), timeout=10).close()
         ray.init(address, **quiet)
     except (OSError, RuntimeError, ValueError, ray.exceptions.RayError) as error:
         raise BangsError(
             f"cannot connect to the Ray cluster at '{address}': {str(error).strip().splitlines()[0]}; check the "
             "address, and that RAY_AUTH_MODE and the token are the same on both sides (docs/distributed.md, 'Ray')"
         ) from error
-
-
-def _check_reachable(address: str) -> None:
-    """Raise if nothing listens at the address; Ray would wait for minutes."""
-    host, _, port = address.rpartition("/")[2].rpartition(":")
-    if port.isdigit():
-        socket.create_connection((host.strip("[]"), int(port)), timeout=10).close()
 
 
 def _require_authentication(address: str | None) -> None:
