@@ -61,7 +61,7 @@ class History:
         with explain_write_errors(self.path):
             file = open_regular_file(self.path, os.O_WRONLY | os.O_APPEND)
             try:
-                write_all(file, canonical(row).encode() + b"\n")
+                write_all(file, [canonical(row) + "\n"])
             finally:
                 os.close(file)
         self._digests.append(digest(row))

@@ -66,9 +66,12 @@ class Processes:
             check()
             while waiting and len(running) < self.count:
                 name = waiting.pop(0)
-                with _sigint_blocked():
-                    future = pool.submit(work, remaining[name])
-                running[future] = name
+                # a new process must not receive Ctrl-C before it has set its handler
+                earlier = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+                try:
+                    running[pool.submit(work, remaining[name])] = name
+                finally:
+                    signal.pthread_sigmask(signal.SIG_SETMASK, earlier)
             for future in wait(running, timeout=0.2, return_when=FIRST_COMPLETED).done:
                 try:
                     outcome = future.result()
@@ -101,16 +104,6 @@ def _pool(count: int) -> Iterator[ProcessPoolExecutor]:
         raise
     finally:
         pool.shutdown(wait=True, cancel_futures=True)
-
-
-@contextmanager
-def _sigint_blocked() -> Iterator[None]:
-    """Block SIGINT, so that a new process does not receive Ctrl-C before it has set its handler."""
-    earlier = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
-    try:
-        yield
-    finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, earlier)
 
 
 def _start_worker(threads: int) -> None:

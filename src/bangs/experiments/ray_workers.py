@@ -77,8 +77,10 @@ class Ray:
             ) from error
         connected_here = not ray.is_initialized()
         if connected_here:
-            with _keep_signal_handler():
-                _connect(ray, address, self.count)
+            handler = signal.getsignal(signal.SIGTERM)  # Ray replaces it
+            _connect(ray, address, self.count)
+            if threading.current_thread() is threading.main_thread() and handler is not None:
+                signal.signal(signal.SIGTERM, handler)
         try:
             yield ray
         finally:
@@ -118,15 +120,6 @@ def _require_authentication(address: str | None) -> None:
         os.environ.setdefault("RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER", "0")
         if "RAY_AUTH_TOKEN_PATH" not in os.environ:
             os.environ.setdefault("RAY_AUTH_TOKEN", secrets.token_hex(32))
-
-
-@contextmanager
-def _keep_signal_handler() -> Iterator[None]:
-    """Ray replaces the handler of SIGTERM inside the block; restore it afterwards."""
-    handler = signal.getsignal(signal.SIGTERM)
-    yield
-    if threading.current_thread() is threading.main_thread() and handler is not None:
-        signal.signal(signal.SIGTERM, handler)
 
 
 def _wants_gpu(ray: Any, jobs: Sequence[Job]) -> bool:
