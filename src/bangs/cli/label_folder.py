@@ -5,7 +5,7 @@ import sys
 import threading
 import time
 from collections.abc import Sequence
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from pathlib import Path
 
 from bangs.cli.console import Output
@@ -37,13 +37,13 @@ def serve(
     folder: Path, name: str, batch: int, port: int, read_only: bool, command: Sequence[str], output: Output
 ) -> None:
     """Serve the page until Ctrl-C or SIGTERM; fits run in another process."""
-    if not read_only:
-        make_folder(folder)
-        _refuse_strangers(folder)
-    elif not folder.is_dir():
-        raise InvalidInput(f"'{folder}' is not a folder; name one that `bangs label` wrote")
-    lock = None if read_only else acquire(folder)
-    try:
+    with ExitStack() as at_end:
+        if not read_only:
+            make_folder(folder)
+            _refuse_strangers(folder)
+            at_end.callback(acquire(folder).release)
+        elif not folder.is_dir():
+            raise InvalidInput(f"'{folder}' is not a folder; name one that `bangs label` wrote")
         session = Session(folder, batch=batch, read_only=read_only)
         refits = Refits(command, session, lambda words: print(f"bangs: {words}", file=sys.stderr, flush=True))
         server = LabelServer(session, name, port)
@@ -55,9 +55,6 @@ def serve(
         refits.close()
         session.close()
         output.say(f"{session.state()['labelled']:,} answers in {folder / FILE}; the newest fit is in {folder / FIT}")
-    finally:
-        if lock is not None:
-            lock.release()
 
 
 def prepare_queue(
