@@ -9,9 +9,7 @@ from importlib import import_module
 from typing import Any
 
 import typer
-from typer.core import TyperCommand, TyperGroup
-
-from bangs.cli.known_names import docstring
+from typer.core import TyperGroup
 
 HELP_OPTIONS = {"help_option_names": ["-h", "--help"]}
 # in the order of the help; each command is the function with the name of its file
@@ -32,10 +30,13 @@ _LESS_MEMORY = {
 
 
 class Commands(TyperGroup):
-    """The commands of `bangs`; only their names and summaries are known until one is called."""
+    """The commands of `bangs`; only their names are known until one is called, or all are listed."""
 
     def __init__(self, **settings: Any):
-        super().__init__(**{**settings, "commands": {name: _LazyCommand(name, help=summary(name)) for name in NAMES}})
+        super().__init__(**{**settings, "commands": dict.fromkeys(NAMES)})
+
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:
+        return load(cmd_name) if cmd_name in NAMES else None
 
     def invoke(self, ctx: Any) -> Any:
         """Run the command; Ctrl-C prints one line."""
@@ -44,13 +45,6 @@ class Commands(TyperGroup):
         except KeyboardInterrupt:
             print("bangs: interrupted", file=sys.stderr)
             raise
-
-
-class _LazyCommand(TyperCommand):
-    """A command whose file is imported when its arguments are parsed."""
-
-    def make_context(self, info_name: str | None, args: list[str], parent: Any = None, **extra: Any) -> Any:
-        return load(str(self.name)).make_context(info_name, args, parent, **extra)
 
 
 def load(name: str) -> Any:
@@ -66,8 +60,3 @@ def memory_advice() -> str:
     options = {} if name is None else {option for param in load(name).params for option in param.opts}
     advices = [advice for option, advice in _LESS_MEMORY.items() if option in options]
     return "; or ".join([*advices, "use a machine with more memory"])
-
-
-def summary(name: str) -> str:
-    """The first paragraph of the docstring of a command, read from its file without importing it."""
-    return docstring(f"cli.{name}", name).split("\n\n")[0]

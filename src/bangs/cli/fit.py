@@ -115,9 +115,8 @@ def fit(
     if own_graph.columns.weighted and not all(getattr(one.trainer.model, "weighted", True) for one in candidates):
         output.say(f"· {model} ignores edge weights; only the choice of nodes uses them")
     if isinstance(own_graph.data, Store):
-        only = classifier.recipe(store=own_graph.data)[
-            0
-        ]  # raises before anything is written if a store is not supported
+        # raises before anything is written if a store is not supported
+        only = classifier.recipe(store=own_graph.data)[0]
         if classifier.batches is None:
             classifier.set_params(batches=only.trainer.batches)
             output.say(f"· {in_batches(only.trainer.batches)}; --batch-size and --fanout say otherwise")

@@ -73,10 +73,9 @@ def _fit(
     if keeper.round is not None:
         output.say(f"continuing after round {keeper.round}")
     data, split = graph.data, graph.split
-    if split is not None and not isinstance(data, Store):  # a store includes its split
-        data = splits.mark(data.clone(), split)
-    if not isinstance(data, Store):
+    if not isinstance(data, Store):  # a store includes its split
         data = copy(data).update({"class_names": graph.classes})  # for notes that name classes
+        data = data if split is None else splits.mark(data, split)
     test = torch.zeros(data.num_nodes, dtype=torch.bool) if split is None else split.test[0]
     if len(classifier.recipe(store=data if isinstance(data, Store) else None)) > 1:
         classifier.fit(data, names=graph.ids, keeper=keeper, tell=partial(tell_candidate, output))

@@ -36,16 +36,11 @@ def names_of(kind: str) -> dict[str, str]:
     }
 
 
-def docstring(module: str, name: str) -> str:
-    """The docstring of a function or class of a module of bangs, such as `cli.fit`."""
-    return ast.get_docstring(_defined(module, name)) or ""
-
-
 def _sentence(module: str, node: Any) -> str:
     """The first line of the docstring of a function or class, or of the one that a lambda calls."""
     while not isinstance(node, ast.Name):
         node = node.body if isinstance(node, ast.Lambda | ast.IfExp) else node.func
-    return docstring(module, node.id).split("\n")[0]
+    return (ast.get_docstring(_defined(module, node.id)) or "").split("\n")[0]
 
 
 def _described(module: str, node: ast.AST) -> tuple[str, str] | None:

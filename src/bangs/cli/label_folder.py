@@ -5,7 +5,7 @@ import sys
 import threading
 import time
 from collections.abc import Sequence
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from pathlib import Path
 
 from bangs.cli.console import Output
@@ -24,7 +24,7 @@ from bangs.labelling.refit import Refits
 from bangs.labelling.server import LabelServer
 from bangs.labelling.session import Session
 from bangs.report.run_data import read_truth
-from bangs.runs.lock import Lock, acquire, is_lock
+from bangs.runs.lock import acquire, is_lock
 from bangs.utils.files import explain_write_errors, make_folder
 from bangs.utils.signals import Stopped, check, graceful
 
@@ -37,8 +37,13 @@ def serve(
     folder: Path, name: str, batch: int, port: int, read_only: bool, command: Sequence[str], output: Output
 ) -> None:
     """Serve the page until Ctrl-C or SIGTERM; fits run in another process."""
-    lock = _lock(folder, read_only)
-    try:
+    with ExitStack() as at_end:
+        if not read_only:
+            make_folder(folder)
+            _refuse_strangers(folder)
+            at_end.callback(acquire(folder).release)
+        elif not folder.is_dir():
+            raise InvalidInput(f"'{folder}' is not a folder; name one that `bangs label` wrote")
         session = Session(folder, batch=batch, read_only=read_only)
         refits = Refits(command, session, lambda words: print(f"bangs: {words}", file=sys.stderr, flush=True))
         server = LabelServer(session, name, port)
@@ -50,9 +55,6 @@ def serve(
         refits.close()
         session.close()
         output.say(f"{session.state()['labelled']:,} answers in {folder / FILE}; the newest fit is in {folder / FIT}")
-    finally:
-        if lock is not None:
-            lock.release()
 
 
 def prepare_queue(
@@ -125,17 +127,6 @@ def default_folder(graph: Path) -> Path:
 def _fit_of(graph: Path) -> Path | None:
     """The folder of a fit, if one or its labelling folder is given instead of tables; else None."""
     return next((path for path in (graph, graph / FIT) if (path / MODEL).exists() or (path / TABLES).exists()), None)
-
-
-def _lock(folder: Path, read_only: bool) -> Lock | None:
-    """Create and lock the folder; a read-only folder must exist and is not locked."""
-    if read_only:
-        if not folder.is_dir():
-            raise InvalidInput(f"'{folder}' is not a folder; name one that `bangs label` wrote")
-        return None
-    make_folder(folder)
-    _refuse_strangers(folder)
-    return acquire(folder)
 
 
 def _refuse_strangers(folder: Path) -> None:

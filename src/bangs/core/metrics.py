@@ -116,10 +116,7 @@ def _binned(value: Tensor, hit: Tensor, counted: Tensor, bins: int, binning: Bin
     if binning == "width":
         bin_index = (value.double() * bins).ceil().long() - 1
     else:
-        order = torch.where(counted, value, torch.inf).argsort(stable=True, dim=-1)
-        rank = torch.empty_like(order).scatter(
-            -1, order, torch.arange(value.shape[-1], device=value.device).expand_as(order)
-        )
+        rank = torch.where(counted, value, torch.inf).argsort(stable=True, dim=-1).argsort(dim=-1)
         bin_index = rank * bins // counted.sum(-1, keepdim=True).clamp(min=1)
     bin_index = bin_index.clamp(0, bins - 1).cpu()  # scatter_add on a GPU has no fixed order of sums
 

@@ -314,7 +314,5 @@ def _map_tensors(labels: Any, change: Callable[[Tensor], Tensor]) -> dict[str, A
 def _unlabelled(data: "Data", nodes: int) -> "Data":
     from torch_geometric.data import Data
 
-    graph = Data(x=data.x.float(), edge_index=data.edge_index.long(), num_nodes=nodes)
-    if data.get("edge_weight") is not None:
-        graph.edge_weight = data.edge_weight.float()
-    return graph
+    weight = None if data.get("edge_weight") is None else data.edge_weight.float()
+    return Data(x=data.x.float(), edge_index=data.edge_index.long(), edge_weight=weight, num_nodes=nodes)

@@ -40,10 +40,13 @@ def _watch(reader: int, parent: int, grace: float) -> None:
     """Wait for a stop signal and end the process if the signal has no effect; return when the block has ended."""
     number, end = 0, float("inf")
     orphaned = False
-    while (received := _read_signals(reader, max(0.0, min(POLL_SECONDS, end - time.monotonic())))) != b"":
-        if not number and (
-            stops := [received_number for received_number in received or b"" if received_number in _STOPS]
-        ):
+    while True:
+        ready, _, _ = select.select([reader], [], [], max(0.0, min(POLL_SECONDS, end - time.monotonic())))
+        received = os.read(reader, 64) if ready else None  # the numbers of signals
+        if received == b"":  # the block has ended
+            return
+        stops = [received_number for received_number in received or b"" if received_number in _STOPS]
+        if stops and not number:
             number, end = stops[0], time.monotonic() + grace
         if time.monotonic() >= end:
             _report(f"{signal.Signals(number).name} came {grace:g} s ago, and no safe point was reached since")
@@ -52,12 +55,6 @@ def _watch(reader: int, parent: int, grace: float) -> None:
             orphaned = True
             _report("torchrun has died")
             os.kill(os.getpid(), signal.SIGTERM)
-
-
-def _read_signals(reader: int, seconds: float) -> bytes | None:
-    """The numbers of the signals received; empty if the block has ended, None if there was none in that time."""
-    ready, _, _ = select.select([reader], [], [], seconds)
-    return os.read(reader, 64) if ready else None
 
 
 def _report(why: str) -> None:

@@ -17,9 +17,9 @@ from bangs.core.types import Split, Task
 from bangs.distributed import ranks
 from bangs.errors import InvalidInput
 from bangs.experiments.exam import Exam
-from bangs.experiments.history_file import History, as_row
+from bangs.experiments.history_file import History
 from bangs.experiments.protocols import score
-from bangs.experiments.settings import VALIDATION_NODES, VALIDATION_SHARE, Recipe, check
+from bangs.experiments.settings import RULES, VALIDATION_NODES, VALIDATION_SHARE, Recipe
 from bangs.graphs import splits
 from bangs.graphs.datasets import catalog
 from bangs.graphs.pagerank import PPR
@@ -36,6 +36,7 @@ from bangs.selftraining.methods import default_rounds, method
 from bangs.training import presets
 from bangs.training.neighbour_sampling import sampling
 from bangs.utils.devices import choose_device
+from bangs.utils.files import finite, json_value
 from bangs.utils.threads import thread_count, threads
 from bangs.utils.torch_modes import default_torch_modes
 from bangs.valuation.banzhaf import DEFAULT, ESTIMATORS
@@ -96,7 +97,7 @@ class Experiment:
     def __post_init__(self) -> None:
         for setting in fields(self):
             if setting.default is not None or getattr(self, setting.name) is not None:
-                check(setting.name, getattr(self, setting.name))
+                RULES[setting.name](setting.name, getattr(self, setting.name))
         if self.share is not None and self.per_class is not None:
             raise InvalidInput("training nodes are a share of all nodes or a number per class; give one, not both")
         if self.validation_nodes is not None and self.per_class is None:
@@ -133,15 +134,14 @@ class Experiment:
 
     def idle(self) -> list[str]:
         """Settings that differ from their defaults but do not affect this run, such as the estimator of 'random'."""
-        defaults = {setting.name: setting.default for setting in fields(self) if setting.name in PART_SETTINGS}
-        changed = [name for name in defaults if getattr(self, name) != defaults[name]]
-        return [name for name in changed if self._same_with(name, defaults[name])]
-
-    def _same_with(self, name: str, value: Any) -> bool:
-        """Whether the parts of this run would be the same with another value of a setting."""
-        with suppress(InvalidInput):  # a value that does not fit the other settings does make a difference
-            return bool(replace(self, **{name: value}).config()["parts"] == self.config()["parts"])
-        return False
+        idle = []
+        for name, default in ((setting.name, setting.default) for setting in fields(self)):
+            if name in PART_SETTINGS and getattr(self, name) != default:
+                change: dict[str, Any] = {name: default}
+                with suppress(InvalidInput):  # a default that does not fit the other settings does make a difference
+                    if replace(self, **change).config()["parts"] == self.config()["parts"]:
+                        idle.append(name)
+        return idle
 
     def self_trainer(self, observers: Sequence[Observer] = ()) -> SelfTrainer:
         """The self-trainer of this configuration."""
@@ -219,7 +219,8 @@ class Experiment:
         rows, restore, earlier_seconds = ranks.broadcast_object(resumed)
 
         def record(state: State) -> None:
-            rows.append(as_row({**row(state), **({} if exam is None else exam.mark(state))}))
+            marks = {} if exam is None else exam.mark(state)
+            rows.append(finite(json_value({**row(state), **marks}, "row")))  # the same before and after a resume
             if history is not None:
                 history.keep(state, rows[-1])
             for observer in observers:

@@ -13,8 +13,6 @@ from bangs.utils.files import (
     canonical,
     digest,
     explain_write_errors,
-    finite,
-    json_value,
     open_regular_file,
     parse,
     read_regular_file,
@@ -63,7 +61,7 @@ class History:
         with explain_write_errors(self.path):
             file = open_regular_file(self.path, os.O_WRONLY | os.O_APPEND)
             try:
-                write_all(file, canonical(row).encode() + b"\n")
+                write_all(file, [canonical(row) + "\n"])
             finally:
                 os.close(file)
         self._digests.append(digest(row))
@@ -80,9 +78,3 @@ class History:
         if [digest(row) for row in rows] != self._digests:
             raise InvalidInput(f"the rows of {NAME} are not as they were written")
         return rows
-
-
-def as_row(facts: dict[str, Any]) -> dict[str, Any]:
-    """The facts of a round as JSON-able values, the same before and after a resume."""
-    row: dict[str, Any] = finite(json_value(facts, "row"))
-    return row

@@ -10,7 +10,6 @@ from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wai
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Protocol
 
 import torch
 
@@ -23,12 +22,8 @@ RETRIES = 3  # of a job whose worker died
 LOCK_TIMEOUT = 15.0  # seconds; on a busy machine, the worker of a killed suite may still hold the lock of its folder
 
 Tell = Callable[[Job, Outcome], None]
-
-
-class Engine(Protocol):
-    """Runs every job and reports its outcome; a stop by the user is raised and leaves all folders consistent."""
-
-    def __call__(self, jobs: Sequence[Job], tell: Tell) -> None: ...
+# runs every job and reports its outcome; a stop by the user is raised and leaves all folders consistent
+Engine = Callable[[Sequence[Job], Tell], None]
 
 
 @dataclass(frozen=True)
@@ -71,9 +66,12 @@ class Processes:
             check()
             while waiting and len(running) < self.count:
                 name = waiting.pop(0)
-                with _sigint_blocked():
-                    future = pool.submit(work, remaining[name])
-                running[future] = name
+                # a new process must not receive Ctrl-C before it has set its handler
+                earlier = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+                try:
+                    running[pool.submit(work, remaining[name])] = name
+                finally:
+                    signal.pthread_sigmask(signal.SIG_SETMASK, earlier)
             for future in wait(running, timeout=0.2, return_when=FIRST_COMPLETED).done:
                 try:
                     outcome = future.result()
@@ -106,16 +104,6 @@ def _pool(count: int) -> Iterator[ProcessPoolExecutor]:
         raise
     finally:
         pool.shutdown(wait=True, cancel_futures=True)
-
-
-@contextmanager
-def _sigint_blocked() -> Iterator[None]:
-    """Block SIGINT, so that a new process does not receive Ctrl-C before it has set its handler."""
-    earlier = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
-    try:
-        yield
-    finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, earlier)
 
 
 def _start_worker(threads: int) -> None:

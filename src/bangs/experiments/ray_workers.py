@@ -69,26 +69,23 @@ class Ray:
         """Ray, connected inside the block; a connection of the caller stays open."""
         address = self.address or os.environ.get("RAY_ADDRESS")
         _require_authentication(address)
-        ray = _import_ray()
+        try:
+            import ray
+        except ImportError as error:
+            raise BangsError(
+                "--engine ray needs Ray, which is not installed; run: pip install 'bangs[ray]', or use --engine local"
+            ) from error
         connected_here = not ray.is_initialized()
         if connected_here:
-            with _keep_signal_handler():
-                _connect(ray, address, self.count)
+            handler = signal.getsignal(signal.SIGTERM)  # Ray replaces it
+            _connect(ray, address, self.count)
+            if threading.current_thread() is threading.main_thread() and handler is not None:
+                signal.signal(signal.SIGTERM, handler)
         try:
             yield ray
         finally:
             if connected_here:
                 ray.shutdown()
-
-
-def _import_ray() -> Any:
-    try:
-        import ray
-    except ImportError as error:
-        raise BangsError(
-            "--engine ray needs Ray, which is not installed; run: pip install 'bangs[ray]', or use --engine local"
-        ) from error
-    return ray
 
 
 def _connect(ray: Any, address: str | None, count: int | None) -> None:
@@ -98,20 +95,15 @@ def _connect(ray: Any, address: str | None, count: int | None) -> None:
         ray.init("local", num_cpus=count, include_dashboard=False, **quiet)
         return
     try:
-        _check_reachable(address)
+        host, _, port = address.rpartition("/")[2].rpartition(":")
+        if port.isdigit():  # Ray would wait for minutes if nothing listens there
+            socket.create_connection((host.strip("[]"), int(port)), timeout=10).close()
         ray.init(address, **quiet)
     except (OSError, RuntimeError, ValueError, ray.exceptions.RayError) as error:
         raise BangsError(
             f"cannot connect to the Ray cluster at '{address}': {str(error).strip().splitlines()[0]}; check the "
             "address, and that RAY_AUTH_MODE and the token are the same on both sides (docs/distributed.md, 'Ray')"
         ) from error
-
-
-def _check_reachable(address: str) -> None:
-    """Raise if nothing listens at the address; Ray would wait for minutes."""
-    host, _, port = address.rpartition("/")[2].rpartition(":")
-    if port.isdigit():
-        socket.create_connection((host.strip("[]"), int(port)), timeout=10).close()
 
 
 def _require_authentication(address: str | None) -> None:
@@ -128,15 +120,6 @@ def _require_authentication(address: str | None) -> None:
         os.environ.setdefault("RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER", "0")
         if "RAY_AUTH_TOKEN_PATH" not in os.environ:
             os.environ.setdefault("RAY_AUTH_TOKEN", secrets.token_hex(32))
-
-
-@contextmanager
-def _keep_signal_handler() -> Iterator[None]:
-    """Ray replaces the handler of SIGTERM inside the block; restore it afterwards."""
-    handler = signal.getsignal(signal.SIGTERM)
-    yield
-    if threading.current_thread() is threading.main_thread() and handler is not None:
-        signal.signal(signal.SIGTERM, handler)
 
 
 def _wants_gpu(ray: Any, jobs: Sequence[Job]) -> bool:

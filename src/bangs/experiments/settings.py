@@ -21,11 +21,6 @@ VALIDATION_SHARE = 0.15  # of all nodes, with `share`
 VALIDATION_NODES = 500  # default with `per_class`
 
 
-def check(name: str, value: Any) -> None:
-    """Raise if the value breaks the rule of the field; callers skip fields that may be None and are."""
-    RULES[name](name, value)
-
-
 def _one_of(known: Collection[str], name: str, value: Any) -> None:
     if not isinstance(value, str):
         raise InvalidInput(f"{name} must be a name in quotes, one of {', '.join(known)}, got {value!r}")
@@ -86,6 +81,7 @@ def _changes(name: str, value: Any) -> None:
     Trainer(**value)  # checks the values
 
 
+# each rule gets the name of its field and a value, and raises if the value is not valid; a None is not checked
 RULES: dict[str, Callable[[str, Any], None]] = {
     "dataset": _dataset,
     "method": partial(_one_of, METHODS),

@@ -33,7 +33,10 @@ def unblind(path: Path, data_folder: Path | None = None) -> dict[str, Any] | Non
         if any(event["kind"] == "unblinded" for event in record.events):
             return None
         raise InvalidInput(f"the run in '{path}' is not blind; only a run made with --blind hides its test labels")
-    experiment = _experiment(record.config)
+    names = {setting.name for setting in fields(Experiment)}
+    settings = {name: value for name, value in record.config.items() if name in names}
+    lists = {name: tuple(settings[name]) for name in ("seeds", "fanout") if settings.get(name) is not None}
+    experiment = Experiment(**{**settings, **lists})
     exam = exam_of(experiment, catalog.load(experiment.dataset, data_folder))
     shape = exam.truth.shape
     rows = [{**row, **exam.mark_labels(*read_round(path, row["round"], shape))} for row in record.result["rounds"]]
@@ -42,10 +45,3 @@ def unblind(path: Path, data_folder: Path | None = None) -> dict[str, Any] | Non
         folder.event("unblinded", at=datetime.now(UTC).isoformat(timespec="seconds"))
         folder.finish(result)
     return result
-
-
-def _experiment(config: dict[str, Any]) -> Experiment:
-    """The experiment of a stored configuration."""
-    names = {setting.name for setting in fields(Experiment)}
-    lists = {name: tuple(config[name]) for name in ("seeds", "fanout") if config.get(name) is not None}
-    return Experiment(**{**{name: value for name, value in config.items() if name in names}, **lists})

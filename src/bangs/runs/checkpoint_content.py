@@ -46,7 +46,10 @@ def unpack(checkpoint: Checkpoint, learner: Learner) -> State:
     early = with_prefix(tensors, "early.") or None
     models: dict[str, Teacher] = {}
     for role, first in checkpoint.facts["roles"].items():
-        models[role] = models[first] if first in models else _teacher(learner, tensors, role, early)
+        if first == role:
+            facts: dict[str, Any] = {name: tensors[f"{role}.{name}"] for name in _MODEL_TENSORS}
+            models[role] = Teacher(learner, with_prefix(tensors, f"{role}.weights."), **facts, early=early)
+        models[role] = models[first]
     fields: dict[str, Any] = {**models, **{name: tensors[name] for name in _RUN_TENSORS}}
     labels, prediction = Labels(**with_prefix(tensors, "labels.")), Prediction(tensors["logits"])
     return State(checkpoint.round, labels, prediction=prediction, **fields)
@@ -93,11 +96,6 @@ def _shapes(learner: Learner, roles: list[str], *, early: bool) -> dict[str, tup
         shapes |= {f"{role}.weights.{name}": shape for name, shape in weight_shapes.items()}
         shapes |= {f"{role}.{name}": (runs, kind) for name, kind in _MODEL_TENSORS.items()}
     return shapes | ({f"early.{name}": shape for name, shape in weight_shapes.items()} if early else {})
-
-
-def _teacher(learner: Learner, tensors: dict[str, Tensor], role: str, early: dict[str, Tensor] | None) -> Teacher:
-    facts: dict[str, Any] = {name: tensors[f"{role}.{name}"] for name in _MODEL_TENSORS}
-    return Teacher(learner, with_prefix(tensors, f"{role}.weights."), **facts, early=early)
 
 
 def with_prefix(tensors: dict[str, Tensor], prefix: str) -> dict[str, Tensor]:

@@ -93,11 +93,7 @@ class SavedRounds:
 
 def _fingerprint(task: Task) -> str:
     """The fingerprint of everything that a learner sees."""
-    graph = task.graph
-    labels = Data(given=task.given.target, held=task.validation)
+    graph, labels = task.graph, {"given": task.given.target, "held": task.validation}
     if isinstance(graph, StoredGraph):  # its digest covers all that is stored
-        return digest([graph.identity, fingerprint(labels)])
-    task_data = Data(x=graph.x, edge_index=graph.edge_index, **labels)
-    if graph.get("edge_weight") is not None:
-        task_data.edge_weight = graph.edge_weight
-    return fingerprint(task_data)
+        return digest([graph.identity, fingerprint(Data(**labels))])
+    return fingerprint(Data(x=graph.x, edge_index=graph.edge_index, edge_weight=graph.get("edge_weight"), **labels))

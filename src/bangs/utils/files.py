@@ -53,9 +53,7 @@ def write_atomic(path: str | Path, content: bytes | str | Iterable[str | memoryv
         try:
             file = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o666)
             try:
-                for piece in pieces:
-                    _write(file, piece.encode() if isinstance(piece, str) else piece)
-                os.fsync(file)
+                write_all(file, pieces)
             finally:
                 os.close(file)
             os.replace(temporary, path)
@@ -88,16 +86,13 @@ def make_folder(path: Path) -> None:
         path.mkdir(parents=True, exist_ok=True)
 
 
-def write_all(file: int, body: bytes) -> None:
-    """Write the whole body, in one call unless the disk fills up, and sync it."""
-    _write(file, body)
+def write_all(file: int, pieces: Iterable[bytes | str | memoryview]) -> None:
+    """Write all pieces, each in one call unless the disk fills up, and sync them."""
+    for piece in pieces:
+        remaining = memoryview(piece.encode() if isinstance(piece, str) else piece)
+        while remaining:
+            remaining = remaining[os.write(file, remaining) :]
     os.fsync(file)
-
-
-def _write(file: int, body: bytes | memoryview) -> None:
-    remaining = memoryview(body)
-    while remaining:
-        remaining = remaining[os.write(file, remaining) :]
 
 
 class AppendOnlyFile:
@@ -120,7 +115,7 @@ class AppendOnlyFile:
         with explain_write_errors(self.path):
             before = os.fstat(self._file).st_size
             try:
-                write_all(self._file, body)
+                write_all(self._file, [body])
             except OSError:
                 with contextlib.suppress(OSError):
                     os.ftruncate(self._file, before)

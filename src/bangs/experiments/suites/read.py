@@ -11,7 +11,7 @@ from typing import Any, Literal
 
 from bangs.errors import BangsError, InvalidInput, UnknownName
 from bangs.experiments.experiment import Experiment
-from bangs.experiments.settings import check
+from bangs.experiments.settings import RULES
 from bangs.experiments.suites.files import suite_path, suite_text
 from bangs.experiments.suites.published_numbers import published_numbers
 from bangs.experiments.suites.schema import Content, check_content
@@ -25,11 +25,9 @@ from bangs.utils.text import plain_name
 Names = Literal["known", "any"]
 
 
-def find_suite(
-    name: str, data: Path | None = None, names: Names = "known", extra: Mapping[str, Path] | None = None
-) -> Suite:
+def find_suite(name: str, names: Names = "known", extra: Mapping[str, Path] | None = None) -> Suite:
     """The suite of a name or of a file; suites in `extra` take precedence over those of bangs."""
-    return read_suite(suite_path(name, extra), data, names)
+    return read_suite(suite_path(name, extra), names=names)
 
 
 def read_suite(path: Path, data: Path | None = None, names: Names = "known") -> Suite:
@@ -84,7 +82,7 @@ class _Settings:
                 raise InvalidInput(f"{location} must ask for 1 to {MAX_SEEDS} seeds, got {value}")
             value = tuple(range(value)) if type(value) is int else tuple(value) if isinstance(value, list) else value
         try:
-            check(key, value)
+            RULES[key](key, value)
             if key == "dataset":
                 self._check_dataset(value)
         except BangsError as error:

@@ -79,9 +79,5 @@ def _sentence(error: ValidationError) -> str:
         key, rule = str(path[0]), "must be an axis or a list of axes"
     else:
         rule = _RULES.get(kind, first["msg"])
-    return f"{key} {rule}, got {_short(value)}"
-
-
-def _short(value: Any) -> str:
     text = repr(value)
-    return text if len(text) <= 200 else f"{text[:200]}…"
+    return f"{key} {rule}, got {text if len(text) <= 200 else f'{text[:200]}…'}"

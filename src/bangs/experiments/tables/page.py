@@ -14,7 +14,7 @@ from bangs.experiments.tables.table import Entry, Table, tabulate
 from bangs.utils.files import check_replaceable, make_folder, write_atomic
 from bangs.utils.text import escape_markdown, markdown_table
 
-PAPER_ORDER = (
+PAPER_ORDER = (  # all other suites follow by name
     *("table-main", "table-early-stopped", "table-ablation", "table-models", "table-time", "table-stages"),
     *("figure-k", "figure-candidates", "figure-noise", "figure-share", "figure-calibration"),
     *("table-beyond-public", "figure-soft", "table-beyond"),
@@ -31,7 +31,9 @@ def write_page(
 ) -> list[Path]:
     """Write the page, and its figures into `figures/` beside it; returns the paths of all files."""
     check_replaceable(path, PAGE_START.encode(), "table --page")
-    tables = [tabulate(suite, results, spread=spread) for suite in in_paper_order(suites)]
+    position = {name: index for index, name in enumerate(PAPER_ORDER)}
+    in_order = sorted(suites, key=lambda suite: (position.get(suite.name, len(PAPER_ORDER)), suite.name))
+    tables = [tabulate(suite, results, spread=spread) for suite in in_order]
     written = [path]
     for table in tables:
         if table.suite.kind in FIGURES and _was_run(table):
@@ -39,12 +41,6 @@ def write_page(
     make_folder(path.parent)
     write_atomic(path, page(tables, results, command, spread))
     return written
-
-
-def in_paper_order(suites: Iterable[Suite]) -> list[Suite]:
-    """Suites in the order of the paper, then all others by name."""
-    position = {name: index for index, name in enumerate(PAPER_ORDER)}
-    return sorted(suites, key=lambda suite: (position.get(suite.name, len(PAPER_ORDER)), suite.name))
 
 
 def page(tables: Sequence[Table], results: Sequence[Result], command: str, spread: Spread | None = None) -> str:

@@ -77,9 +77,7 @@ class Table:
 
 
 _UNITS = {
-    "table": "accuracy in %, mean ± standard deviation",
-    "sweep": "accuracy in %, mean ± standard deviation",
-    "rounds": "accuracy in %, mean ± standard deviation",
+    **dict.fromkeys(("table", *FIGURES), "accuracy in %, mean ± standard deviation"),
     "time": "seconds of a run (those of the batch over its seeds)",
     "stages": "seconds of a round (those of the batch over its seeds)",
 }
