@@ -47,15 +47,6 @@ def test_adopting_by_hand():
     assert labels.target.tolist() == [[1, -1, -1, -1]], "the labels before are left as they are"
 
 
-@given(target=rows(2, 5, -1, 1), chosen=rows(2, 5, 0, 1), label=rows(2, 5, 0, 1))
-@settings(max_examples=30, deadline=None)
-def test_forgetting_undoes_adopting(target, chosen, label):
-    labels = Labels.given(target)
-    forgotten = labels.adopt(chosen.bool(), label, 0.3, 7).forget()
-    for name in ("target", "weight", "adopted_round"):
-        assert torch.equal(getattr(forgotten, name), getattr(labels, name))
-
-
 def test_new_weights_reach_labelled_nodes_only():
     labels = Labels.given(torch.tensor([[0, -1, 1]])).weighted(torch.tensor([[0.5, 0.7, 2.0]]))
     assert labels.weight.tolist() == [[0.5, 0, 2.0]]

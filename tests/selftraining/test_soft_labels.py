@@ -161,4 +161,3 @@ def test_adopting_hard_labels_beside_soft_ones_keeps_both():
     picked = Labels.where(torch.tensor([False]), both, given)
     torch.testing.assert_close(picked.belief, one_hot(given.target, 2))
     assert both.only([0]).belief.shape == (1, 4, 2)
-    assert both.forget().belief is None

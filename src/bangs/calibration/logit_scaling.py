@@ -50,14 +50,16 @@ class ValidationSample:
         return cls(nodes, inside, label, logits, torch.where(total > 0, target, probs / width))
 
 
-def shrunk_temperature(prediction: Prediction, task: Task, spread: float) -> Tensor:
+def shrunk_temperature(prediction: Prediction, task: Task, spread: float, label_weight: Tensor | float = 1.0) -> Tensor:
     """The most probable temperature of every run given its V validation labels: float64 [R].
+
+    Labels may have weights [V].
 
     The prior of log T is normal around 0 with standard deviation `spread`, so few labels leave T near 1.
     """
     sample = ValidationSample.of(prediction, task, 0.0)
     nodes = task.held.sum(1).clamp_min(1).double()
-    return temperature(sample.logits, sample.target, 1 / (spread**2 * nodes))
+    return temperature(sample.logits, sample.target * label_weight, 1 / (spread**2 * nodes))
 
 
 def divide_logits(prediction: Prediction, temperature: Tensor) -> Prediction:

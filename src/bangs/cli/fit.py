@@ -47,6 +47,13 @@ def fit(
         str,
         typer.Option(help="what a model sees of a node: auto, features, structure (its position in the graph) or both"),
     ] = "auto",
+    class_weight: Annotated[
+        str,
+        typer.Option(
+            help="how much a label counts: balanced (the labels of every class count alike in all), or none (every "
+            "label counts alike; for many labels of nodes drawn at random)"
+        ),
+    ] = "balanced",
     folds: Annotated[
         int | None,
         typer.Option(help="folds of cross-validation: each judges a model that learned from the others; 4 if left out"),
@@ -101,6 +108,7 @@ def fit(
 
     output = Output(as_json=as_json, quiet=quiet)
     settings = {name: arguments[name] for name in SelfTrainingClassifier().get_params(deep=False) if name in arguments}
+    settings["class_weight"] = None if class_weight == "none" else class_weight
     batches = sampling(batch_size, parse_fanout(fanout))
     classifier = SelfTrainingClassifier(**settings, batches=batches, random_state=seed)
     candidates = classifier.recipe()  # raises on a wrong setting before anything is read

@@ -68,10 +68,10 @@ class Labels:
     belief: Tensor | None = None  # float [R, N, C], zeros where target is -1; None = all labels are hard
 
     @classmethod
-    def given(cls, target: Tensor) -> "Labels":
-        """Labels that came with the data: target long [R, N], -1 where there is none."""
+    def given(cls, target: Tensor, weight: Tensor | None = None) -> "Labels":
+        """Labels that came with the data: target long [R, N], -1 where there is none; the default weight is 1."""
         known = target >= 0
-        return cls(target, known.float(), torch.where(known, 0, -1))
+        return cls(target, known.float() if weight is None else weight, torch.where(known, 0, -1))
 
     @property
     def known(self) -> Tensor:
@@ -96,11 +96,6 @@ class Labels:
     def _belief_of_all(self, classes: int) -> Tensor:
         """The belief of every node, one-hot for hard labels: float [R, N, C]."""
         return one_hot(self.target, classes) if self.belief is None else self.belief
-
-    def forget(self) -> "Labels":
-        """Only the given labels."""
-        given = self.adopted_round == 0
-        return Labels.given(torch.where(given, self.target, -1))
 
     def weighted(self, weight: Tensor) -> "Labels":
         """The same labels with other weights [R, N]; nodes without a label keep weight zero."""

@@ -13,7 +13,7 @@ from bangs.core.types import Task
 from bangs.errors import Diverged
 from bangs.estimator.candidates import Candidate
 from bangs.estimator.fit_checkpoints import Keeper
-from bangs.estimator.folds import Folds, held_out_labels, label_log_probs
+from bangs.estimator.folds import Folds, held_out_labels, label_log_probs, label_weights
 from bangs.estimator.members import FoldRecorder, Member, View
 from bangs.estimator.stacking import (
     common_factor,
@@ -84,6 +84,7 @@ class CandidateSearch:
 
     folds: Folds
     labels: Tensor  # long [N], all labels that may be learned from
+    class_weights: Tensor  # float64 [C], how much a label of each class counts
     tasks: Mapping[View, Task]
     seeds: Sequence[int]
     calibrate: Calibrator
@@ -143,7 +144,7 @@ class CandidateSearch:
     ) -> tuple[Member, str]:
         task, start = self.tasks[candidate.view], time.perf_counter()
         rule = "likelihood" if self.folds.runs > 1 else "accuracy"
-        recorder = FoldRecorder(self.labels, self.calibrate, rule, self.store_reference)  # type: ignore[arg-type]
+        recorder = FoldRecorder(self.labels, self.class_weights, self.calibrate, rule, self.store_reference)  # type: ignore[arg-type]
         leader = self._leader(members)
         resume = None if keep is None or candidate.is_linear else keep.resume(candidate, task, recorder)
 
@@ -153,7 +154,7 @@ class CandidateSearch:
 
         def stop(state: State) -> None:
             if leader is not None and not candidate.is_linear and self.folds.has_held_out:
-                if far_behind(self._log_probs(recorder.unseen), self._log_probs(leader.unseen)):
+                if far_behind(self._weighted(recorder.unseen), self._weighted(leader.unseen)):
                     raise _Stopped(state, "behind")
                 if self.time_limit is not None and time.perf_counter() - search_start > self.time_limit:
                     raise _Stopped(state, "time")
@@ -173,12 +174,15 @@ class CandidateSearch:
         weights = temperatures / count
         if self.folds.has_held_out and count > 1:
             unseen, labels = [member.unseen for member in members], self._held_out
-            temperatures, fold_mean_factor = member_temperatures(unseen, labels), self._fold_mean_factor()
+            label_weight = label_weights(labels, self.class_weights)
+            temperatures = member_temperatures(unseen, labels, label_weight)
+            fold_mean_factor = self._fold_mean_factor()
             scaled = [logits / t for logits, t in zip(unseen, temperatures.tolist(), strict=True)]
             eligible = [i for i in range(count) if standings[i] != "behind"]  # one stopped as behind gets no weight
             probs = torch.stack([self._log_probs(scaled[i]) for i in eligible]).exp()
-            weights = torch.zeros_like(temperatures).index_copy(0, torch.tensor(eligible), stacking_weights(probs))
-            temperatures = temperatures * common_factor(scaled, weights, labels)
+            eligible_weights = stacking_weights(probs, label_weight)
+            weights = torch.zeros_like(temperatures).index_copy(0, torch.tensor(eligible), eligible_weights)
+            temperatures = temperatures * common_factor(scaled, weights, labels, label_weight)
         order = sorted(range(count), key=lambda i: -float(weights[i]))
         leaderboard = [self._row(members[i], float(weights[i]), float(temperatures[i]), standings[i]) for i in order]
         used = [i for i in order if weights[i] > 0]
@@ -217,8 +221,12 @@ class CandidateSearch:
         return max(members, key=self._log_likelihood, default=None)
 
     def _log_likelihood(self, member: Member) -> float:
-        """The mean log-probability of the held-out labels."""
-        return float(self._log_probs(member.unseen).mean())
+        """The weighted mean log-probability of the held-out labels."""
+        return float(self._weighted(member.unseen).mean())
+
+    def _weighted(self, logits: Tensor) -> Tensor:
+        """The log-probabilities of the held-out labels [M], times the weights of these."""
+        return self._log_probs(logits) * label_weights(self._held_out, self.class_weights)
 
     def _log_probs(self, logits: Tensor) -> Tensor:
         """The log-probabilities that logits [M, C] give to the held-out labels: float64 [M]."""

@@ -125,15 +125,24 @@ def refined(best: Sequence[Candidate], rounds: int | None, labels: Tensor) -> li
 
 
 def should_align(labels: Tensor) -> bool:
-    """Whether to align soft labels with the class shares of labels long [N]: these are uneven or few.
+    """Whether to try soft labels that are aligned with the class shares of labels long [N]: these are few or uneven.
 
-    Equally many labels per class were chosen by the person who labels. The held-out labels have the same shares, so
-    they cannot show that the classes of the graph differ in size. With few labels per class even shares still help,
-    since a weak teacher favours some classes.
+    With few labels per class a weak teacher favours some classes. With more, held-out labels cannot show which method
+    is better, since their shares were chosen by the person who labels.
     """
+    return _labels_per_class(labels)[0] < FEW_LABELS or are_uneven(labels)
+
+
+def are_uneven(labels: Tensor) -> bool:
+    """Whether some class has many more labels than the median class, in labels long [N]."""
+    median, largest = _labels_per_class(labels)
+    return largest > UNEVEN_RATIO * median
+
+
+def _labels_per_class(labels: Tensor) -> tuple[int, int]:
+    """The median and the largest number of labels of a class that has any."""
     counts = labels[labels >= 0].unique(return_counts=True)[1]
-    median = int(counts.median())
-    return median < FEW_LABELS or int(counts.max()) > UNEVEN_RATIO * median
+    return int(counts.median()), int(counts.max())
 
 
 def _linear_candidate(kind: str, method_name: str, trainer: Any, method: Method, view: View) -> Candidate:

@@ -46,7 +46,7 @@ from bangs.estimator.linear import LinearTrainer
 from bangs.estimator.members import View
 from bangs.estimator.node_rows import NodeRows
 from bangs.estimator.parameters import build_candidates, without_effect
-from bangs.estimator.tasks import TrainingData, tasks_of, training_data
+from bangs.estimator.tasks import TrainingData, check_class_weight, tasks_of, training_data
 from bangs.graphs.splits import check_share
 from bangs.graphs.store import Store, StoreReference
 from bangs.graphs.tables.read_options import SCALES
@@ -83,6 +83,9 @@ class SelfTrainingClassifier(FittedAttributes, ClassifierMixin, BaseEstimator): 
     scale: "standard" gives all columns of X but 0/1 ones mean 0 and deviation 1, "none" takes X as it is. "auto"
     standardises an array if its columns have different units, and the number columns of a frame, except small counts
     and 32 or more columns of one unit, such as an embedding.
+    class_weight: how much a label counts, by its class, where models learn and are judged: "balanced" gives all classes
+    the same weight in all, None all labels, or a dict {class: weight}. "balanced" is right where you chose whom to
+    label; None may be better where the labels are many, and a random sample of the nodes.
     folds: every label is held out from the model of one fold and learned by the others; predictions are the mean of
     the models. None = 4, where neither the data have validation nodes nor `validation` is given.
     validation: share of the labels of every class that is held out from one model, instead of folds.
@@ -119,6 +122,7 @@ class SelfTrainingClassifier(FittedAttributes, ClassifierMixin, BaseEstimator): 
         method: str = "auto",
         features: str = "auto",
         scale: str = "auto",
+        class_weight: Literal["balanced"] | Mapping[Any, float] | None = "balanced",
         folds: int | None = None,
         validation: float | None = None,
         k: int | None = None,
@@ -142,6 +146,7 @@ class SelfTrainingClassifier(FittedAttributes, ClassifierMixin, BaseEstimator): 
         self.method = method
         self.features = features
         self.scale = scale
+        self.class_weight = class_weight
         self.folds = folds
         self.validation = validation
         self.k = k
@@ -201,7 +206,14 @@ class SelfTrainingClassifier(FittedAttributes, ClassifierMixin, BaseEstimator): 
             X, y, edge_index, edge_weight, names, directed=self.directed, seed=seed, fill=self.fill, scale=self.scale
         )
         self.columns_ = inputs.columns
-        data = training_data(inputs, seed=seed, folds=self.folds, validation=self.validation, keep=self.keep)
+        data = training_data(
+            inputs,
+            seed=seed,
+            folds=self.folds,
+            validation=self.validation,
+            class_weight=self.class_weight,
+            keep=self.keep,
+        )
         self.classes_, self.notes_ = data.classes, list(data.notes)
         store = inputs.source if isinstance(inputs.source, Store) else None
         if isinstance(X, Store) and self.scale == "standard":
@@ -213,9 +225,9 @@ class SelfTrainingClassifier(FittedAttributes, ClassifierMixin, BaseEstimator): 
             self.notes_ += [self.scaling_.note] if self.scale == "auto" else []
         bare = inputs.columns is not None and inputs.columns.structural is not None
         graph = data.graph if store is None else None
-        candidates = self.recipe(graph, data.unlabelled, store, bare=bare)
+        candidates = self.recipe(graph, data.labels, store, bare=bare)
         defaults = SelfTrainingClassifier().get_params(deep=False)
-        idle = without_effect(self._settings(bare), defaults, self._calibrator(), graph, data.unlabelled, store)
+        idle = without_effect(self._settings(bare), defaults, self._calibrator(), graph, data.labels, store)
         self.notes_ += [f"the setting {name} makes no difference to this fit" for name in idle]
         self.threads_ = thread_count(len(data.labels)) if store is None else torch.get_num_threads()
         with threads(self.threads_):
@@ -225,6 +237,7 @@ class SelfTrainingClassifier(FittedAttributes, ClassifierMixin, BaseEstimator): 
             search = CandidateSearch(
                 data.folds,
                 data.labels,
+                data.class_weights,
                 tasks,
                 seeds_of(seed, data.folds.runs),
                 self._calibrator(),
@@ -238,13 +251,14 @@ class SelfTrainingClassifier(FittedAttributes, ClassifierMixin, BaseEstimator): 
         return self
 
     def recipe(
-        self, graph: Any = None, pool: int = 1, store: Store | None = None, *, bare: bool = False
+        self, graph: Any = None, labels: Tensor | None = None, store: Store | None = None, *, bare: bool = False
     ) -> list[Candidate]:
-        """What a fit tries on a graph of which `pool` nodes have no label; checks every parameter.
+        """What a fit tries on a graph with labels long [N], -1 = unknown; checks every parameter.
 
         With a `store` that stays on the disk, parts that need the whole graph at once are refused. `bare` = features
         are made from the edges; then the structure is not tried a second time.
         """
+        check_class_weight(self.class_weight)
         if self.validation is not None:
             check_share(self.validation)
         check_folds(self.folds)
@@ -257,7 +271,7 @@ class SelfTrainingClassifier(FittedAttributes, ClassifierMixin, BaseEstimator): 
         if self.folds is not None and self.validation is not None:
             raise InvalidInput("folds divide the labels and validation holds a share of them; give one, not both")
         choose_device(self.device)
-        return build_candidates(self._settings(bare), self._calibrator(), graph, pool, store)
+        return build_candidates(self._settings(bare), self._calibrator(), graph, labels, store)
 
     @default_torch_modes()
     def predict_proba(

@@ -20,7 +20,7 @@ class Folds:
 
     given: Tensor  # long [R, N], -1 = not learned from
     held: Tensor  # long [R, N], -1 = not held out
-    has_held_out: bool  # False = labels are too few to hold any back: every run learns from all of them
+    has_held_out: bool  # False = most classes have one label: no label is held back, every run learns from all of them
     single_label_classes: tuple[int, ...] = ()  # classes of one label, which all runs learn from
 
     @classmethod
@@ -28,8 +28,8 @@ class Folds:
         """Stratified folds of labels long [N], -1 = unknown: every fold has its share of each class.
 
         A class of one label is learned by all runs and never held out. If the other labels are fewer than the folds,
-        there are as many folds as such labels. If there are none, no label is held out, and the runs differ in their
-        random numbers only.
+        there are as many folds as such labels. If most classes have one label, no label is held out, and the runs
+        differ in their random numbers only: models judged by few of the classes would be chosen for predicting those.
         """
         check_folds(folds)
         folds, target = int(folds), target.cpu()
@@ -42,7 +42,7 @@ class Folds:
                 single.append(label)
             else:
                 shuffled.append(nodes[torch.randperm(len(nodes), generator=generator)])
-        if not shuffled:
+        if len(shuffled) < len(single):
             every = target.expand(folds, -1).clone()
             return cls(every, every.clone(), False, tuple(single))
         nodes = torch.cat(shuffled)
@@ -56,9 +56,10 @@ class Folds:
     def runs(self) -> int:
         return len(self.given)
 
-    def task(self, graph: Any, classes: int, device: torch.device) -> Task:
-        """The task of R runs on a graph without labels."""
-        return Task(graph, Labels.given(self.given), self.held, classes).to(device)
+    def task(self, graph: Any, class_weights: Tensor, device: torch.device) -> Task:
+        """The task of R runs on a graph without labels; class weights are [C]."""
+        given = Labels.given(self.given, label_weights(self.given, class_weights).float())
+        return Task(graph, given, self.held, len(class_weights)).to(device)
 
 
 def check_folds(folds: Any) -> None:
@@ -82,6 +83,13 @@ def mean_of_runs(prediction: Prediction) -> Prediction:
     if runs == 1:
         return prediction
     return Prediction(torch.logsumexp(prediction.log_probs, 0, keepdim=True) - torch.tensor(float(runs)).log())
+
+
+def label_weights(labels: Tensor, class_weights: Tensor) -> Tensor:
+    """The weights of labels long [..., M] by their classes, 0 where a label is -1: float64 [..., M] of mean 1."""
+    known = labels >= 0
+    weights = torch.where(known, class_weights[labels.clamp_min(0)], 0.0)
+    return weights * (known.sum(-1, keepdim=True) / weights.sum(-1, keepdim=True))
 
 
 def held_out_labels(held: Tensor) -> Tensor:

@@ -10,7 +10,7 @@ from torch import Tensor
 from bangs.calibration.calibrators import Calibrator
 from bangs.core import part_checks
 from bangs.core.types import Labels, Prediction, Task, one_hot
-from bangs.estimator.folds import held_out_labels, label_log_probs, mean_of_runs, unseen_prediction
+from bangs.estimator.folds import held_out_labels, label_log_probs, label_weights, mean_of_runs, unseen_prediction
 from bangs.graphs.store import StoreReference
 from bangs.nn.models import Architecture
 from bangs.runs.candidate_log import CandidateLog
@@ -81,18 +81,19 @@ class FoldRecorder:
     `rule` chooses the round:
     "accuracy": the best accuracy on held-out nodes; a tie is broken by the likelihood.
     "likelihood": the last round that is not clearly behind the best so far: the log-probabilities of the held-out
-    labels are lower by less than one standard error of the mean difference. With few labels the single best round is
-    mostly chance.
+    labels, times their weights, are lower by less than one standard error of the mean difference. With few labels the
+    single best round is mostly chance.
     """
 
     def __init__(
         self,
         labels: Tensor,
+        class_weights: Tensor,
         calibrate: Calibrator,
         rule: Literal["accuracy", "likelihood"],
         store_reference: StoreReference | None = None,
     ):
-        self.labels, self.calibrate, self.rule = labels.cpu(), calibrate, rule
+        self.labels, self.class_weights, self.calibrate, self.rule = labels.cpu(), class_weights, calibrate, rule
         self.on_disk = store_reference is not None
         self.rows: list[dict[str, Any]] = []
         self._labels: list[Tensor] = []
@@ -108,7 +109,9 @@ class FoldRecorder:
         mean = mean_of_runs(state.prediction)
         unseen = unseen_prediction(state.prediction, task.validation)
         held_out = held_out_labels(task.validation)
-        log_probs = label_log_probs(unseen.logits[0], held_out).cpu()
+        log_probs = label_log_probs(unseen.logits[0], held_out).cpu() * label_weights(
+            held_out.cpu(), self.class_weights
+        )
         accuracy = float((unseen.label[0] == held_out).double().mean())
         self.rows.append(_row(state, accuracy))
         self._record_predictions(mean, unseen, task)

@@ -9,6 +9,7 @@ from types import BuiltinFunctionType
 from typing import Any
 
 import torch
+from torch import Tensor
 from torch_geometric.data import Data
 
 from bangs.calibration.calibrators import Calibrator
@@ -16,7 +17,15 @@ from bangs.calibration.graph_calibrators import GATS, CaGCN
 from bangs.core.choice_checks import check_name
 from bangs.core.rng import Streams
 from bangs.errors import InvalidInput
-from bangs.estimator.candidates import SOFT_METHODS, VIEWS, Candidate, linear_candidates, neural_candidates, soft_method
+from bangs.estimator.candidates import (
+    SOFT_METHODS,
+    VIEWS,
+    Candidate,
+    are_uneven,
+    linear_candidates,
+    neural_candidates,
+    soft_method,
+)
 from bangs.estimator.inference import check_staged
 from bangs.estimator.linear import LinearTrainer, PropagatedLinear
 from bangs.estimator.members import View
@@ -49,12 +58,16 @@ SELECTORS: dict[str, Callable[[int, int], Score]] = {
 
 
 def build_candidates(
-    settings: Mapping[str, Any], calibrate: Calibrator, graph: Any = None, pool: int = 1, store: Store | None = None
+    settings: Mapping[str, Any],
+    calibrate: Calibrator,
+    graph: Any = None,
+    labels: Tensor | None = None,
+    store: Store | None = None,
 ) -> list[Candidate]:
-    """What a fit with these parameters tries, on a graph of which `pool` nodes have no label; checks them all.
+    """What a fit with these parameters tries, on a graph with labels long [N], -1 = unknown; checks them all.
 
-    Without a graph: the candidates that every graph gets. With a `store` that stays on the disk, parts that need the
-    whole graph at once are refused, and "auto" means a GCN with hard labels.
+    Without graph and labels: the candidates that every graph gets. With a `store` that stays on the disk, parts that
+    need the whole graph at once are refused, and "auto" means a GCN with hard labels.
     """
     model, method_name, batches = settings["model"], settings["method"], settings["batches"]
     check_name("method", method_name, METHODS)
@@ -63,11 +76,12 @@ def build_candidates(
     views: tuple[View, ...] = VIEWS if settings["features"] == "auto" else (settings["features"],)
     whole_graph = store is None and batches is None
     if method_name == "auto":
-        method_name = "soft" if whole_graph and settings["selector"] is None else "hard"
+        soft = "soft" if labels is None or not are_uneven(labels) else "soft-aligned"
+        method_name = soft if whole_graph and settings["selector"] is None else "hard"
     automatic = isinstance(model, str) and model == "auto"
     if automatic and (method_name == "hard" or not whole_graph):
         model, automatic = "gcn", False
-    method = _build_method(settings, method_name, calibrate, pool)
+    method = _build_method(settings, method_name, calibrate, 1 if labels is None else int((labels < 0).sum()))
     if not automatic:
         trainer = _build_trainer(model, settings["preset"], settings["epochs"], settings["patience"], batches)
         if store is not None:

@@ -16,17 +16,18 @@ LOG_FACTORS = tuple(step / 20 for step in range(-20, 21))  # the grid of `common
 MIN_WEIGHT = 0.02  # a member of less weight is left out
 
 
-def stacking_weights(probs: Tensor) -> Tensor:
+def stacking_weights(probs: Tensor, label_weight: Tensor | float = 1.0) -> Tensor:
     """Weights [K] of K members that sum to one, from the probabilities [K, M] they give to held-out labels.
 
-    Maximises Σ_i log Σ_k w_k p_ki + prior · Σ_k log w_k by expectation maximisation; there is one maximum. Members
-    that are equally good share the weight, one that is clearly behind gets almost none. Weights below 2 % become 0.
+    Maximises Σ_i v_i log Σ_k w_k p_ki + prior · Σ_k log w_k, with the weights v of the labels [M], by expectation
+    maximisation; there is one maximum. Members that are equally good share the weight, one that is clearly behind gets
+    almost none. Weights below 2 % become 0.
     """
     probs = probs.double().clamp_min(1e-12)
     weights = probs.new_full((len(probs),), 1 / len(probs))
     for _ in range(500):
         joint = weights[:, None] * probs
-        new = (joint / joint.sum(0)).sum(1) + PRIOR_LABELS
+        new = (joint / joint.sum(0) * label_weight).sum(1) + PRIOR_LABELS
         new = new / new.sum()
         converged = bool((new - weights).abs().max() < 1e-9)
         weights = new
@@ -36,23 +37,25 @@ def stacking_weights(probs: Tensor) -> Tensor:
     return weights / weights.sum()
 
 
-def member_temperatures(unseen: Sequence[Tensor], labels: Tensor) -> Tensor:
+def member_temperatures(unseen: Sequence[Tensor], labels: Tensor, label_weight: Tensor | float = 1.0) -> Tensor:
     """Temperatures float64 [K] of K members, by out-of-fold logits [M, C] and labels [M]; near 1 if M is small."""
     task = Task(None, None, labels.expand(len(unseen), -1), unseen[0].shape[-1])  # type: ignore[arg-type]  # no graph
-    return shrunk_temperature(Prediction(torch.stack(list(unseen))), task, LOG_TEMPERATURE_STD)
+    return shrunk_temperature(Prediction(torch.stack(list(unseen))), task, LOG_TEMPERATURE_STD, label_weight)
 
 
-def common_factor(unseen: Sequence[Tensor], weights: Tensor, labels: Tensor) -> float:
+def common_factor(
+    unseen: Sequence[Tensor], weights: Tensor, labels: Tensor, label_weight: Tensor | float = 1.0
+) -> float:
     """The factor t of all K temperatures under which the weighted mean gives M held-out labels most likelihood.
 
-    Maximises Σ_i log Σ_k w_k softmax(z_ki / t)_{y_i} − (log t)² / (2 std²) over a grid. It is needed since a mean of
-    models is less sure than each of them.
+    Maximises Σ_i v_i log Σ_k w_k softmax(z_ki / t)_{y_i} − (log t)² / (2 std²) over a grid, with the weights v of the
+    labels. It is needed since a mean of models is less sure than each of them.
     """
     nodes = torch.arange(len(labels))
 
     def objective(log_factor: float) -> float:
         log_probs = mixture([logits.double() / math.exp(log_factor) for logits in unseen], weights)[nodes, labels]
-        return float(log_probs.clamp_min(-50).sum()) - log_factor**2 / (2 * LOG_TEMPERATURE_STD**2)
+        return float((label_weight * log_probs.clamp_min(-50)).sum()) - log_factor**2 / (2 * LOG_TEMPERATURE_STD**2)
 
     return math.exp(max(LOG_FACTORS, key=objective))
 

@@ -1,6 +1,6 @@
 """Tasks: the graph and the labels of a fit, and which labels are held out."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -8,6 +8,7 @@ import torch
 from torch import Tensor
 from torch_geometric.data import Data
 
+from bangs.core.number_checks import check_number
 from bangs.core.types import Task
 from bangs.errors import InvalidInput
 from bangs.estimator.candidates import Candidate
@@ -28,22 +29,25 @@ class TrainingData:
     labels: Tensor  # long [N], all labels that some model learns from; -1 = none
     folds: Folds
     classes: Classes
+    class_weights: Tensor  # float64 [C], how much a label of each class counts
     notes: tuple[str, ...]
-
-    @property
-    def unlabelled(self) -> int:
-        """The number of nodes without a label."""
-        return int((self.labels < 0).sum())
 
 
 def training_data(
-    inputs: Inputs, *, seed: int, folds: int | None, validation: float | None, keep: Any = ()
+    inputs: Inputs,
+    *,
+    seed: int,
+    folds: int | None,
+    validation: float | None,
+    class_weight: Any = "balanced",
+    keep: Any = (),
 ) -> TrainingData:
     """What a fit learns from.
 
     If `folds` is given, labels are split into so many folds. Else validation nodes of the data are held out from one
     model, or the share `validation` of every class, or a quarter if the graph stays on disk. Else there are four folds.
-    Labels in `keep` are classes, even if they look like "no label".
+    Class weights are those of scikit-learn: "balanced", None for equal ones, or a dict. Labels in `keep` are classes,
+    even if they look like "no label".
     """
     check_folds(folds)
     graph, stored = inputs.graph, isinstance(inputs.source, Store)
@@ -56,12 +60,14 @@ def training_data(
     if folds is not None or not (has_validation or validation is not None or stored):
         known = target if split is None else torch.where(split.train[0] | split.val[0], target, -1)
         dealt = Folds.of(known, folds or DEFAULT_FOLDS, seed)
-        return TrainingData(graph, known, dealt, classes, _notes(dealt, folds or DEFAULT_FOLDS, names))
+        weights = _class_weights(class_weight, classes, known)
+        return TrainingData(graph, known, dealt, classes, weights, _notes(dealt, folds or DEFAULT_FOLDS, names))
     cut = validation_split(target, split, [seed], 0.25 if validation is None else validation, names)
     given, held = torch.where(cut.train, target, -1), torch.where(cut.val, target, -1)
     if not (cut.train.any() and len(target[cut.train[0]].unique()) > 1):
         raise InvalidInput("the training labels hold one class only; a classifier needs at least two")
-    return TrainingData(graph, given[0], Folds(given, held, True), classes, ())
+    weights = _class_weights(class_weight, classes, torch.where(cut.val[0], held[0], given[0]))
+    return TrainingData(graph, given[0], Folds(given, held, True), classes, weights, ())
 
 
 def tasks_of(
@@ -69,8 +75,31 @@ def tasks_of(
 ) -> dict[View, Task]:
     """The task of every view that some candidate has of the graph."""
     views = dict.fromkeys(candidate.view for candidate in candidates)
-    count = len(data.classes)
-    return {view: data.folds.task(view_of(data.graph, view, names, seed), count, device) for view in views}
+    return {view: data.folds.task(view_of(data.graph, view, names, seed), data.class_weights, device) for view in views}
+
+
+def check_class_weight(class_weight: Any) -> None:
+    """Raises where `class_weight` is neither "balanced" nor None nor a dict of positive numbers."""
+    if class_weight is None or (isinstance(class_weight, str) and class_weight == "balanced"):
+        return
+    if not isinstance(class_weight, Mapping):
+        raise InvalidInput(f"class_weight must be 'balanced', None or a dict, got {class_weight!r}")
+    for name, weight in class_weight.items():
+        check_number(f"class_weight of class {name!r}", weight, within="(0, inf)")
+
+
+def _class_weights(class_weight: Any, classes: Classes, labels: Tensor) -> Tensor:
+    """How much a label of each class counts: float64 [C], from the labels long [N]. Only their ratios matter."""
+    check_class_weight(class_weight)
+    if class_weight == "balanced":
+        counts = torch.bincount(labels[labels >= 0], minlength=len(classes))
+        return counts.sum() / (len(classes) * counts.clamp_min(1).double())
+    given = {} if class_weight is None else dict(class_weight)
+    weights = [float(given.pop(name, 1.0)) for name in classes.tolist()]
+    if given:
+        known = ", ".join(map(repr, classes.tolist()))
+        raise InvalidInput(f"class_weight names class {next(iter(given))!r}; the labels have {known}")
+    return torch.tensor(weights, dtype=torch.float64)
 
 
 def _class_names(source: Any, classes: Classes) -> list[Any]:
@@ -83,7 +112,7 @@ def _notes(folds: Folds, wanted: int, classes: Sequence[Any]) -> tuple[str, ...]
     """What the user should know about the folds."""
     out = []
     single = folds.single_label_classes
-    if single:
+    if single and folds.has_held_out:
         names = ", ".join(repr(str(classes[label])) for label in single[:5])
         more = f" and {len(single) - 5} more" if len(single) > 5 else ""
         out.append(
@@ -91,7 +120,7 @@ def _notes(folds: Folds, wanted: int, classes: Sequence[Any]) -> tuple[str, ...]
             f"{'this class' if len(single) == 1 else 'these classes'}"
         )
     if not folds.has_held_out:
-        out.append("no class has two labels, so no label can be held back: accuracy is not known")
+        out.append("most classes have one label only, so no label is held back: accuracy is not known")
     elif folds.runs < wanted:
         out.append(f"{folds.runs} folds instead of {wanted}, since only {folds.runs} labels can judge")
     return tuple(out)

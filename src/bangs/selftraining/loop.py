@@ -174,7 +174,7 @@ class SelfTrainer:
         with _timed(seconds, "calibrate"):
             raw, prediction = state.looked or self._predict(state, task, rng)
         with _timed(seconds, "select"):
-            base = state.labels if method.memory == "accumulate" else state.labels.forget()
+            base = state.labels if method.memory == "accumulate" else task.given
             pool = self._pool(task, base if method.memory == "rebuild" else state.labels)
             round = Round(index, task, base, raw, prediction, pool, state.teacher, rng)
             ranking = check_ranking(method.score(round), pool)

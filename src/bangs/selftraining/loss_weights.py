@@ -24,12 +24,13 @@ class NodeWeight(Protocol):
 
 @dataclass(frozen=True)
 class Balance:
-    """Weights that make the loss: mean over given labels + `strength` · weighted mean over pseudo-labels.
+    """Weights that make the loss: weighted mean over given labels + `strength` · weighted mean over pseudo-labels.
 
-        L = (1/|G|) Σ_{i∈G} H(y_i, p_i) + strength · Σ_{i∈P} w_i H(q_i, p_i) / Σ_{i∈P} w_i
+        L = Σ_{i∈G} v_i H(y_i, p_i) / Σ_{i∈G} v_i + strength · Σ_{i∈P} w_i H(q_i, p_i) / Σ_{i∈P} w_i
 
-    with given nodes G, pseudo-labelled nodes P, w from `by`, and the cross-entropy H. The trainer takes the mean of
-    weight · H over all labelled nodes, so the weights are multiplied by their number. Float [R, N].
+    with given nodes G and their weights v in the task, pseudo-labelled nodes P, w from `by`, and the cross-entropy H.
+    The trainer takes the mean of weight · H over all labelled nodes, so weights are multiplied by their number. Float
+    [R, N].
     """
 
     by: NodeWeight
@@ -39,7 +40,7 @@ class Balance:
         check_number("Balance.strength", self.strength, within="[0, inf)")
 
     def __call__(self, round: Round, labels: Labels) -> Tensor:
-        given, adopted = labels.adopted_round == 0, labels.adopted
+        given, adopted = round.task.given.weight, labels.adopted
         weight = torch.where(adopted, self.by(round, labels), 0.0).double()
         total = weight.sum(1, keepdim=True)
         equal = adopted / adopted.sum(1, keepdim=True).clamp_min(1)  # used if no pseudo-label has a weight

@@ -22,9 +22,9 @@ class Sharpen:
     """The teacher's probabilities, sharpened: q_c ∝ p_c^(1/temperature), rows of [R, N, C] that sum to one.
 
     With `shares = "validation"` or `"given"` the class shares are aligned first: p_c is multiplied by s_c / p̄_c, where
-    s is the share of each class among the validation (or given) labels, smoothed by one label a class, and p̄ the mean
-    prediction over the pool. This helps where a weak teacher favours some classes. `temperature = 1` keeps p as it is;
-    0.5 squares it.
+    s is the share of each class among the validation labels, or in the weights of the given labels, smoothed by one
+    label a class, and p̄ the mean prediction over the pool. This helps where a weak teacher favours some classes.
+    `temperature = 1` keeps p as it is; 0.5 squares it.
     """
 
     temperature: float = 0.5
@@ -45,7 +45,9 @@ class Sharpen:
         probs, task = round.prediction.probs, round.task
         pool = round.pool[..., None].to(probs.dtype)
         mean = (probs * pool).sum(1) / pool.sum(1).clamp_min(1)
-        target = task.validation if self.shares == "validation" else task.given.target
-        counts = torch.stack([(target == c).sum(1) for c in range(task.classes)], dim=1).to(probs.dtype) + 1
+        validation = self.shares == "validation"
+        target, weight = (task.validation, task.held) if validation else (task.given.target, task.given.weight)
+        masses = [((target == c) * weight).sum(1) for c in range(task.classes)]
+        counts = torch.stack(masses, dim=1).to(probs.dtype) + 1
         share = counts / counts.sum(1, keepdim=True)
         return share.log() - mean.clamp_min(1e-12).log()

@@ -1,0 +1,173 @@
+"""Uneven labels: every class counts alike, where models learn and where they are judged."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from torch_geometric.data import Data
+
+from bangs import SelfTrainingClassifier
+from bangs.core.rng import Streams
+from bangs.core.types import Labels, Prediction, Round, Task
+from bangs.errors import InvalidInput
+from bangs.estimator.candidates import are_uneven, should_align
+from bangs.estimator.folds import Folds, label_weights
+from bangs.estimator.inputs import prepare
+from bangs.estimator.parameters import build_candidates
+from bangs.estimator.stacking import common_factor, member_temperatures, stacking_weights
+from bangs.estimator.tasks import training_data
+from bangs.graphs.datasets.synthetic import citation
+from bangs.selftraining.loss_weights import Balance, Certainty
+from bangs.selftraining.soft_labels import Sharpen
+from bangs.training.teacher import Teacher
+
+UNEVEN = torch.tensor([0, 0, 0, 0, 0, 0, 1, 1, -1, 2])
+BALANCED = torch.tensor([3 / 6, 3 / 2, 3 / 1], dtype=torch.float64)
+
+
+def partly_labelled(*counts: int) -> tuple[Data, torch.Tensor]:
+    """A citation graph with so many labels of each class, and the truth."""
+    data = citation(nodes=400, classes=len(counts), features=60, isolated=0.0, signal=0.3, seed=5)
+    y = torch.full_like(data.y, -1)
+    for label, count in enumerate(counts):
+        y[(data.y == label).nonzero().flatten()[:count]] = label
+    return Data(x=data.x, edge_index=data.edge_index, y=y), data.y
+
+
+def weights_of(y: Any, class_weight: Any) -> list[float]:
+    """The class weights that a fit of labels y has."""
+    data = Data(x=torch.eye(len(y)), edge_index=torch.tensor([[0, 1], [1, 0]]), y=y)
+    inputs = prepare(data)
+    return training_data(inputs, seed=0, folds=None, validation=None, class_weight=class_weight).class_weights.tolist()
+
+
+def test_labels_of_all_classes_have_the_same_weight_in_all() -> None:
+    weights = label_weights(UNEVEN, BALANCED)
+    assert float(weights[UNEVEN >= 0].mean()) == pytest.approx(1)
+    assert [float(weights[label == UNEVEN].sum()) for label in range(3)] == pytest.approx([3, 3, 3])
+    assert float(weights[8]) == 0, "a node without a label has no weight"
+
+
+def test_equally_many_labels_of_each_class_have_weight_one_to_the_bit() -> None:
+    labels = torch.arange(7).repeat(11)
+    assert label_weights(labels, torch.full((7,), 0.3, dtype=torch.float64)).tolist() == [1.0] * 77
+    assert weights_of(torch.arange(4).repeat(3), "balanced") == [1.0] * 4
+
+
+def test_class_weights_are_balanced_equal_or_given() -> None:
+    y = torch.tensor([0, 0, 0, 0, 1, 1, -1, -1])
+    assert weights_of(y, "balanced") == [6 / 8, 6 / 4]
+    assert weights_of(y, None) == [1, 1]
+    assert weights_of(y, {1: 3}) == [1, 3], "as in scikit-learn, classes left out have weight 1"
+
+
+@pytest.mark.parametrize(
+    ("class_weight", "words"),
+    [
+        ("even", "class_weight must be 'balanced', None or a dict, got 'even'"),
+        (2.0, "class_weight must be 'balanced', None or a dict, got 2.0"),
+        ({0: 0}, "class_weight of class 0 must be positive, got 0"),
+        ({0: "1"}, "class_weight of class 0 must be a number, got '1'"),
+        ({7: 1.0}, "class_weight names class 7; the labels have 0, 1, 2"),
+    ],
+)
+def test_a_wrong_class_weight_is_named(class_weight: Any, words: str) -> None:
+    data, _ = partly_labelled(4, 4, 4)
+    with pytest.raises(InvalidInput) as raised:
+        SelfTrainingClassifier(class_weight=class_weight).fit(data)
+    assert words in str(raised.value)
+
+
+@pytest.mark.parametrize(
+    "settings", [{}, {"model": "gcn", "epochs": 40}, {"model": "gcn", "method": "hard", "rounds": 2}]
+)
+def test_a_class_with_many_labels_takes_no_nodes_from_the_others(settings: dict[str, Any]) -> None:
+    data, truth = partly_labelled(40, 4, 4, 4)
+    hidden = (data.y < 0).numpy()
+
+    def hit_rates(class_weight: str | None) -> list[float]:
+        model = SelfTrainingClassifier(class_weight=class_weight, device="cpu", **settings).fit(data)
+        right = model.predict() == truth.numpy()
+        return [float(right[hidden & (truth == label).numpy()].mean()) for label in range(4)]
+
+    balanced, equal = hit_rates("balanced"), hit_rates(None)
+    assert np.mean(balanced) > np.mean(equal) + 0.02
+    assert np.mean(balanced[1:]) > np.mean(equal[1:]) + 0.05, "the classes with few labels gain"
+
+
+def test_only_the_ratios_of_class_weights_matter() -> None:
+    data, _ = partly_labelled(12, 4, 4)
+    one, other = (
+        SelfTrainingClassifier(class_weight=weight).fit(data) for weight in ({0: 1, 1: 2}, {0: 4, 1: 8, 2: 4})
+    )
+    assert np.allclose(one.predict_proba(), other.predict_proba(), atol=1e-5)
+
+
+def test_with_equally_many_labels_balancing_changes_nothing() -> None:
+    data, _ = partly_labelled(5, 5, 5)
+    one, other = (SelfTrainingClassifier(class_weight=weight).fit(data) for weight in ("balanced", None))
+    assert np.array_equal(one.predict_proba(), other.predict_proba())
+
+
+def test_held_out_labels_judge_with_their_weights() -> None:
+    """Two members: one knows class 0 only, the other class 1 only; three of four labels are of class 0."""
+    label = torch.tensor([0, 0, 0, 1])
+    sure = torch.tensor([[1.0, 0.0]]).expand(4, 2)
+    unsure = torch.tensor([[0.0, 1.0]]).expand(4, 2)
+    probs = torch.stack([member.softmax(-1)[torch.arange(4), label] for member in (sure, unsure)])
+    balanced = label_weights(label, torch.tensor([1.0, 3.0], dtype=torch.float64))
+    assert stacking_weights(probs, balanced)[1] > stacking_weights(probs)[1]
+    assert member_temperatures([sure], label, balanced) > member_temperatures([sure], label)
+    assert common_factor([sure], torch.ones(1), label, balanced) > common_factor([sure], torch.ones(1), label)
+
+
+def soft_round(weight: torch.Tensor | None) -> Round:
+    """A round after a teacher that knows nothing; three classes, given labels as in `UNEVEN`."""
+    given = Labels.given(UNEVEN[None], weight)
+    task = Task(Data(num_nodes=10), given, torch.full((1, 10), -1), 3)
+    prediction, pool = Prediction(torch.zeros(1, 10, 3)), ~given.known
+    teacher: Teacher = None  # type: ignore[assignment]  # not used
+    return Round(1, task, given, prediction, prediction, pool, teacher, Streams((0,)))
+
+
+def test_aligned_soft_labels_take_the_shares_of_the_weights() -> None:
+    balanced = label_weights(UNEVEN[None], BALANCED).float()
+    even = Sharpen(1.0, "given")(soft_round(balanced))[0, 8]
+    uneven = Sharpen(1.0, "given")(soft_round(None))[0, 8]
+    assert even.tolist() == pytest.approx([1 / 3] * 3)
+    assert uneven.tolist() == pytest.approx([7 / 12, 3 / 12, 2 / 12])
+
+
+def test_the_given_part_of_the_loss_is_a_weighted_mean() -> None:
+    balanced = label_weights(UNEVEN[None], BALANCED).float()
+    round = soft_round(balanced)
+    labels = round.labels.adopt(round.pool, torch.zeros(1, 10, dtype=torch.long), 1.0, 1)
+    weight = Balance(Certainty(0.0), strength=2.0)(round, labels)[0] / 10
+    assert [float(weight[label == UNEVEN].sum()) for label in range(3)] == pytest.approx([1 / 3] * 3)
+    assert float(weight[8]) == pytest.approx(2.0)
+
+
+def test_uneven_labels_begin_with_aligned_soft_labels() -> None:
+    data, _ = partly_labelled(20, 3, 3)
+    assert are_uneven(data.y)
+    settings = SelfTrainingClassifier().get_params(deep=False)
+    methods = {one.method_name for one in build_candidates(settings, lambda p, t: p, data, data.y)}
+    assert methods == {"soft-aligned"}
+    even, _ = partly_labelled(20, 20, 20)
+    assert not are_uneven(even.y)
+    assert not should_align(even.y)
+    assert {one.method_name for one in build_candidates(settings, lambda p, t: p, even, even.y)} == {"soft"}
+    named = {**settings, "method": "soft"}
+    assert {one.method_name for one in build_candidates(named, lambda p, t: p, data, data.y)} == {"soft"}
+
+
+def test_where_most_classes_have_one_label_none_is_held_back() -> None:
+    folds = Folds.of(torch.tensor([0, 0, 0, 0, 0, 0, 1, 2, -1, -1]), 4, seed=0)
+    assert not folds.has_held_out
+    assert Folds.of(torch.tensor([0, 0, 0, 1, 1, 2, -1, -1]), 4, seed=0).has_held_out
+    data, truth = partly_labelled(6, 1, 1, 1)
+    model = SelfTrainingClassifier().fit(data)
+    assert "most classes have one label only, so no label is held back: accuracy is not known" in model.notes_
+    shares = np.bincount(model.predict(), minlength=4) / len(truth)
+    assert shares.max() < 0.6, "the class with six labels does not take all nodes"
