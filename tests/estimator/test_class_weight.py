@@ -171,3 +171,23 @@ def test_where_most_classes_have_one_label_none_is_held_back() -> None:
     assert "most classes have one label only, so no label is held back: accuracy is not known" in model.notes_
     shares = np.bincount(model.predict(), minlength=4) / len(truth)
     assert shares.max() < 0.6, "the class with six labels does not take all nodes"
+
+
+@pytest.mark.parametrize("settings", [{}, {"validation": 0.4}])
+def test_uneven_labels_are_noted_unless_the_weights_were_chosen(settings: dict[str, Any]) -> None:
+    data, _ = partly_labelled(20, 5, 5)
+
+    def notes(y: torch.Tensor, class_weight: Any) -> list[str]:
+        inputs = prepare(Data(x=data.x, edge_index=data.edge_index, y=y))
+        options = {"folds": None, "validation": None, **settings}
+        return [
+            note
+            for note in training_data(inputs, seed=0, class_weight=class_weight, **options).notes
+            if "class_weight=None" in note
+        ]
+
+    (note,) = notes(data.y, "balanced")
+    assert note.startswith("class '0' has 20 labels, the median class 5; all classes count alike in training")
+    assert notes(data.y, None) == notes(data.y, {0: 2.0}) == []
+    even, _ = partly_labelled(6, 5, 5)
+    assert notes(even.y, "balanced") == []

@@ -4,7 +4,6 @@ import json
 import re
 import runpy
 import shlex
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 from unittest import mock
@@ -13,7 +12,7 @@ import numpy as np
 import pytest
 
 import bangs as package
-from bangs import METHODS, SelfTrainer, Task, Trainer
+from bangs import METHODS, Budget, SelfTrainer, Task, Trainer
 from bangs.cli.commands import NAMES, load
 from bangs.experiments.suites.read import find_suite
 from bangs.experiments.user_code import run_code
@@ -83,7 +82,8 @@ def test_the_readme_works_as_printed() -> None:
     for text in re.findall(r"^```python\n(.*?)^```", (ROOT / "README.md").read_text(), re.M | re.S):
         exec(compile(text, "README.md", "exec"), space)
     task = Task.of(graph, splits.by_share(graph.y, 0.1, 0.2, seeds=(0,)), classes=3)
-    state = SelfTrainer(Trainer(epochs=20), replace(space["mine"], rounds=1)).fit(task, seeds=(0,))
+    recipe = space["METHODS"].pop("unsure")(Budget(k=50, rounds=1))
+    state = SelfTrainer(Trainer(epochs=20), recipe).fit(task, seeds=(0,))
     assert state.adoption is not None
     chosen, confidence = state.adoption.chosen, state.adoption.confidence
     left = ~(chosen | task.held | task.given.known)

@@ -11,7 +11,7 @@ from torch_geometric.data import Data
 from bangs.core.number_checks import check_number
 from bangs.core.types import Task
 from bangs.errors import InvalidInput
-from bangs.estimator.candidates import Candidate
+from bangs.estimator.candidates import Candidate, are_uneven
 from bangs.estimator.feature_views import view_of
 from bangs.estimator.folds import DEFAULT_FOLDS, Folds, check_folds
 from bangs.estimator.inputs import Inputs
@@ -61,13 +61,15 @@ def training_data(
         known = target if split is None else torch.where(split.train[0] | split.val[0], target, -1)
         dealt = Folds.of(known, folds or DEFAULT_FOLDS, seed)
         weights = _class_weights(class_weight, classes, known)
-        return TrainingData(graph, known, dealt, classes, weights, _notes(dealt, folds or DEFAULT_FOLDS, names))
+        notes = _fold_notes(dealt, folds or DEFAULT_FOLDS, names) + _uneven_notes(class_weight, known, names)
+        return TrainingData(graph, known, dealt, classes, weights, notes)
     cut = validation_split(target, split, [seed], 0.25 if validation is None else validation, names)
     given, held = torch.where(cut.train, target, -1), torch.where(cut.val, target, -1)
     if not (cut.train.any() and len(target[cut.train[0]].unique()) > 1):
         raise InvalidInput("the training labels hold one class only; a classifier needs at least two")
-    weights = _class_weights(class_weight, classes, torch.where(cut.val[0], held[0], given[0]))
-    return TrainingData(graph, given[0], Folds(given, held, True), classes, weights, ())
+    known = torch.where(cut.val[0], held[0], given[0])
+    weights, notes = _class_weights(class_weight, classes, known), _uneven_notes(class_weight, known, names)
+    return TrainingData(graph, given[0], Folds(given, held, True), classes, weights, notes)
 
 
 def tasks_of(
@@ -108,7 +110,7 @@ def _class_names(source: Any, classes: Classes) -> list[Any]:
     return classes.tolist() if names is None else [names[number] for number in classes.tolist()]
 
 
-def _notes(folds: Folds, wanted: int, classes: Sequence[Any]) -> tuple[str, ...]:
+def _fold_notes(folds: Folds, wanted: int, classes: Sequence[Any]) -> tuple[str, ...]:
     """What the user should know about the folds."""
     out = []
     single = folds.single_label_classes
@@ -124,3 +126,16 @@ def _notes(folds: Folds, wanted: int, classes: Sequence[Any]) -> tuple[str, ...]
     elif folds.runs < wanted:
         out.append(f"{folds.runs} folds instead of {wanted}, since only {folds.runs} labels can judge")
     return tuple(out)
+
+
+def _uneven_notes(class_weight: Any, labels: Tensor, classes: Sequence[Any]) -> tuple[str, ...]:
+    """What the user should know if classes have different numbers of labels long [N], and all count alike."""
+    if class_weight != "balanced" or not are_uneven(labels):
+        return ()
+    counts = torch.bincount(labels[labels >= 0])
+    most, median = int(counts.argmax()), int(counts[counts > 0].median())
+    return (
+        f"class {str(classes[most])!r} has {counts[most]:,} labels, the median class {median:,}; all classes count "
+        "alike in training; if the labels are a random sample of the nodes, compare with --class-weight none "
+        "(class_weight=None)",
+    )
