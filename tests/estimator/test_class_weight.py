@@ -6,12 +6,14 @@ import numpy as np
 import pytest
 import torch
 from torch_geometric.data import Data
+from torch_geometric.utils import subgraph
 
 from bangs import SelfTrainingClassifier
 from bangs.core.rng import Streams
 from bangs.core.types import Labels, Prediction, Round, Task
 from bangs.errors import InvalidInput
-from bangs.estimator.candidates import are_uneven, should_align
+from bangs.estimator.candidates import should_align
+from bangs.estimator.class_weights import are_uneven, random_sample_weights, were_chosen
 from bangs.estimator.folds import Folds, label_weights
 from bangs.estimator.inputs import prepare
 from bangs.estimator.parameters import build_candidates
@@ -65,8 +67,8 @@ def test_class_weights_are_balanced_equal_or_given() -> None:
 @pytest.mark.parametrize(
     ("class_weight", "words"),
     [
-        ("even", "class_weight must be 'balanced', None or a dict, got 'even'"),
-        (2.0, "class_weight must be 'balanced', None or a dict, got 2.0"),
+        ("even", "class_weight must be 'auto', 'balanced', None or a dict, got 'even'"),
+        (2.0, "class_weight must be 'auto', 'balanced', None or a dict, got 2.0"),
         ({0: 0}, "class_weight of class 0 must be positive, got 0"),
         ({0: "1"}, "class_weight of class 0 must be a number, got '1'"),
         ({7: 1.0}, "class_weight names class 7; the labels have 0, 1, 2"),
@@ -86,7 +88,7 @@ def test_a_class_with_many_labels_takes_no_nodes_from_the_others(settings: dict[
     data, truth = partly_labelled(40, 4, 4, 4)
     hidden = (data.y < 0).numpy()
 
-    def hit_rates(class_weight: str | None) -> list[float]:
+    def hit_rates(class_weight: Any) -> list[float]:
         model = SelfTrainingClassifier(class_weight=class_weight, device="cpu", **settings).fit(data)
         right = model.predict() == truth.numpy()
         return [float(right[hidden & (truth == label).numpy()].mean()) for label in range(4)]
@@ -106,7 +108,7 @@ def test_only_the_ratios_of_class_weights_matter() -> None:
 
 def test_with_equally_many_labels_balancing_changes_nothing() -> None:
     data, _ = partly_labelled(5, 5, 5)
-    one, other = (SelfTrainingClassifier(class_weight=weight).fit(data) for weight in ("balanced", None))
+    one, other = (SelfTrainingClassifier(class_weight=weight).fit(data) for weight in ("auto", None))
     assert np.array_equal(one.predict_proba(), other.predict_proba())
 
 
@@ -173,21 +175,78 @@ def test_where_most_classes_have_one_label_none_is_held_back() -> None:
     assert shares.max() < 0.6, "the class with six labels does not take all nodes"
 
 
-@pytest.mark.parametrize("settings", [{}, {"validation": 0.4}])
-def test_uneven_labels_are_noted_unless_the_weights_were_chosen(settings: dict[str, Any]) -> None:
-    data, _ = partly_labelled(20, 5, 5)
+def test_labels_chosen_by_class_are_told_from_a_random_sample() -> None:
+    """Models that tell two halves of a graph apart; labels of one half only, or of nodes like all others."""
+    logits = torch.zeros(2, 200, 2)
+    logits[:, :100, 0] = logits[:, 100:, 1] = 2.0
 
-    def notes(y: torch.Tensor, class_weight: Any) -> list[str]:
-        inputs = prepare(Data(x=data.x, edge_index=data.edge_index, y=y))
-        options = {"folds": None, "validation": None, **settings}
-        return [
-            note
-            for note in training_data(inputs, seed=0, class_weight=class_weight, **options).notes
-            if "class_weight=None" in note
-        ]
+    def chosen(first: int, second: int) -> bool:
+        labels = torch.full((200,), -1)
+        labels[:first], labels[100 : 100 + second] = 0, 1
+        folds = Folds.of(labels, 2, seed=0)
+        return were_chosen(Prediction(logits), folds.held, labels)
 
-    (note,) = notes(data.y, "balanced")
-    assert note.startswith("class '0' has 20 labels, the median class 5; all classes count alike in training")
-    assert notes(data.y, None) == notes(data.y, {0: 2.0}) == []
-    even, _ = partly_labelled(6, 5, 5)
-    assert notes(even.y, "balanced") == []
+    assert chosen(30, 5)
+    assert chosen(5, 30)
+    assert not chosen(20, 18)
+    logits[:, :170, 0], logits[:, :170, 1] = 2.0, 0.0
+    logits[:, 170:, 0], logits[:, 170:, 1] = 0.0, 2.0
+    labels = torch.full((200,), -1)
+    labels[:34], labels[170:176] = 0, 1
+    assert not were_chosen(Prediction(logits), Folds.of(labels, 2, seed=0).held, labels), "as in the graph"
+
+
+def test_where_no_node_is_unlabelled_labels_stay_balanced() -> None:
+    labels = torch.tensor([0, 0, 0, 0, 1, 1])
+    assert were_chosen(Prediction(torch.zeros(2, 6, 2)), Folds.of(labels, 2, seed=0).held, labels)
+
+
+def test_a_random_sample_has_the_expected_shares() -> None:
+    labels = torch.tensor([0] * 95 + [1] * 5 + [-1] * 50)
+    weights = random_sample_weights(labels, 2)
+    mass = weights * torch.tensor([95.0, 5.0])
+    assert (mass / mass.sum()).tolist() == pytest.approx([100 / 110, 10 / 110])
+
+
+def noted(model: SelfTrainingClassifier) -> list[str]:
+    return [note for note in model.notes_ if "class_weight=" in note]
+
+
+@pytest.mark.parametrize("settings", [{}, {"validation": 0.4}, {"model": "gcn", "epochs": 20, "rounds": 1}])
+def test_auto_balances_labels_chosen_by_class_and_says_so(settings: dict[str, Any]) -> None:
+    data, _ = partly_labelled(60, 6, 6, 6)
+    auto, balanced = (
+        SelfTrainingClassifier(class_weight=weight, device="cpu", **settings).fit(data)
+        for weight in ("auto", "balanced")
+    )
+    assert np.array_equal(auto.predict_proba(), balanced.predict_proba())
+    (note,) = noted(auto)
+    assert note.startswith("class '0' has 60 labels, the median class 6; the labels were not drawn at random")
+    assert noted(balanced) == []
+
+
+def test_auto_keeps_the_shares_of_a_random_sample() -> None:
+    data, truth = partly_labelled(1, 1, 1, 1)
+    rare = truth == 3
+    keep = (~rare).nonzero().flatten().tolist() + rare.nonzero().flatten()[:12].tolist()
+    nodes = torch.tensor(sorted(keep))
+    graph = Data(x=data.x.to_dense()[nodes], edge_index=subgraph(nodes, data.edge_index, relabel_nodes=True)[0])
+    two = (truth[nodes] == 3).long()  # 4 % of the nodes
+    draw = torch.randperm(len(nodes), generator=torch.Generator().manual_seed(1))[:150]
+    graph.y = torch.full_like(two, -1)
+    graph.y[draw] = two[draw]
+    hidden = (graph.y < 0).numpy()
+    by_share = dict(enumerate(random_sample_weights(graph.y, 2).tolist()))
+    auto, named, balanced = (
+        SelfTrainingClassifier(class_weight=weight).fit(graph) for weight in ("auto", by_share, "balanced")
+    )
+    (note,) = noted(auto)
+    assert "look like a random sample of the nodes" in note
+    assert np.allclose(auto.predict_proba(), named.predict_proba(), atol=1e-6)
+    predicted, true = auto.predict_proba()[hidden, 1].mean(), two.numpy()[hidden].mean()
+    assert abs(predicted - true) < abs(balanced.predict_proba()[hidden, 1].mean() - true)
+
+
+def test_auto_says_nothing_of_even_labels() -> None:
+    data, _ = partly_labelled(6, 5, 5)
+    assert noted(SelfTrainingClassifier(model="gcn", epochs=5, rounds=1).fit(data)) == []

@@ -50,10 +50,10 @@ def fit(
     class_weight: Annotated[
         str,
         typer.Option(
-            help="how much a label counts: balanced (the labels of every class count alike in all), or none (every "
-            "label counts alike; for many labels of nodes drawn at random)"
+            help="what counts alike: balanced (all classes), none (all labels), or auto (balanced, unless uneven "
+            "labels look like a random sample of the nodes)"
         ),
-    ] = "balanced",
+    ] = "auto",
     folds: Annotated[
         int | None,
         typer.Option(help="folds of cross-validation: each judges a model that learned from the others; 4 if left out"),

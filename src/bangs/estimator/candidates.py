@@ -7,6 +7,7 @@ from typing import Any
 from torch import Tensor
 from torch_geometric.data import Data
 
+from bangs.estimator.class_weights import are_uneven, labels_per_class
 from bangs.estimator.feature_views import columns_differ_in_scale, looks_like_counts, mostly_zeros
 from bangs.estimator.linear import LinearTrainer, PropagatedLinear
 from bangs.estimator.members import View
@@ -23,7 +24,6 @@ RIDGES = (3e-3, 3e-4, 1e-3, 1e-2, 3e-2)  # the first is tried for every model, t
 REFINED = 3  # candidates that are tried with other ridges
 REFINE_ONE_ABOVE = 50_000  # unlabelled nodes; on a larger graph only one candidate is refined
 FEW_LABELS = 8  # median number of labels per class below which labels are few
-UNEVEN_RATIO = 1.5  # largest class over median class, above which labels are uneven
 TIME_LIMIT_MODELS = ("gcn", "appnp", "grand")  # tried where a time limit is given, the cheapest first
 SMALL_GRAPH_MODELS = ("appnp",)  # tried without a time limit, where the graph is small
 MAX_NEURAL_ENTRIES = 150_000  # stored features plus edges up to which a neural network is tried by default
@@ -130,19 +130,7 @@ def should_align(labels: Tensor) -> bool:
     With few labels per class a weak teacher favours some classes. With more, held-out labels cannot show which method
     is better, since their shares were chosen by the person who labels.
     """
-    return _labels_per_class(labels)[0] < FEW_LABELS or are_uneven(labels)
-
-
-def are_uneven(labels: Tensor) -> bool:
-    """Whether some class has many more labels than the median class, in labels long [N]."""
-    median, largest = _labels_per_class(labels)
-    return largest > UNEVEN_RATIO * median
-
-
-def _labels_per_class(labels: Tensor) -> tuple[int, int]:
-    """The median and the largest number of labels of a class that has any."""
-    counts = labels[labels >= 0].unique(return_counts=True)[1]
-    return int(counts.median()), int(counts.max())
+    return labels_per_class(labels)[0] < FEW_LABELS or are_uneven(labels)
 
 
 def _linear_candidate(kind: str, method_name: str, trainer: Any, method: Method, view: View) -> Candidate:

@@ -24,6 +24,7 @@ from bangs.errors import InvalidInput
 from bangs.estimator import saved_classifier
 from bangs.estimator.candidate_search import CandidateSearch, Ensemble, Progress
 from bangs.estimator.candidates import Candidate, refined
+from bangs.estimator.class_weights import check_class_weight
 from bangs.estimator.edge_inputs import as_pandas, is_table, named_nodes, row_names
 from bangs.estimator.explanation_facts import node_of, reasons
 from bangs.estimator.explanation_text import Explanation, count_models, explanation
@@ -46,7 +47,7 @@ from bangs.estimator.linear import LinearTrainer
 from bangs.estimator.members import View
 from bangs.estimator.node_rows import NodeRows
 from bangs.estimator.parameters import build_candidates, without_effect
-from bangs.estimator.tasks import TrainingData, check_class_weight, tasks_of, training_data
+from bangs.estimator.tasks import TrainingData, settle_class_weights, tasks_of, training_data
 from bangs.graphs.splits import check_share
 from bangs.graphs.store import Store, StoreReference
 from bangs.graphs.tables.read_options import SCALES
@@ -83,9 +84,9 @@ class SelfTrainingClassifier(FittedAttributes, ClassifierMixin, BaseEstimator): 
     scale: "standard" gives all columns of X but 0/1 ones mean 0 and deviation 1, "none" takes X as it is. "auto"
     standardises an array if its columns have different units, and the number columns of a frame, except small counts
     and 32 or more columns of one unit, such as an embedding.
-    class_weight: how much a label counts, by its class, where models learn and are judged: "balanced" gives all classes
-    the same weight in all, None all labels, or a dict {class: weight}. "balanced" is right where you chose whom to
-    label; None may be better where the labels are many, and a random sample of the nodes.
+    class_weight: how much a label counts, by its class, where models learn and are judged. "balanced" gives all classes
+    the same weight in all, None all labels, and a dict names weights. "auto" is "balanced", unless uneven labels look
+    like a random sample of the nodes: then classes weigh about as much as they occur.
     folds: every label is held out from the model of one fold and learned by the others; predictions are the mean of
     the models. None = 4, where neither the data have validation nodes nor `validation` is given.
     validation: share of the labels of every class that is held out from one model, instead of folds.
@@ -122,7 +123,7 @@ class SelfTrainingClassifier(FittedAttributes, ClassifierMixin, BaseEstimator): 
         method: str = "auto",
         features: str = "auto",
         scale: str = "auto",
-        class_weight: Literal["balanced"] | Mapping[Any, float] | None = "balanced",
+        class_weight: Literal["auto", "balanced"] | Mapping[Any, float] | None = "auto",
         folds: int | None = None,
         validation: float | None = None,
         k: int | None = None,
@@ -214,7 +215,7 @@ class SelfTrainingClassifier(FittedAttributes, ClassifierMixin, BaseEstimator): 
             class_weight=self.class_weight,
             keep=self.keep,
         )
-        self.classes_, self.notes_ = data.classes, list(data.notes)
+        self.classes_ = data.classes
         store = inputs.source if isinstance(inputs.source, Store) else None
         if isinstance(X, Store) and self.scale == "standard":
             raise InvalidInput("scale='standard' needs features in memory; a Store is taken as it is")
@@ -222,16 +223,21 @@ class SelfTrainingClassifier(FittedAttributes, ClassifierMixin, BaseEstimator): 
         self.scaling_ = None if taken_as_it_is else FeatureScaling.of(data.graph.x, self.scale)
         if self.scaling_ is not None:
             data.graph.x = self.scaling_(data.graph.x)
-            self.notes_ += [self.scaling_.note] if self.scale == "auto" else []
         bare = inputs.columns is not None and inputs.columns.structural is not None
         graph = data.graph if store is None else None
         candidates = self.recipe(graph, data.labels, store, bare=bare)
         defaults = SelfTrainingClassifier().get_params(deep=False)
         idle = without_effect(self._settings(bare), defaults, self._calibrator(), graph, data.labels, store)
-        self.notes_ += [f"the setting {name} makes no difference to this fit" for name in idle]
         self.threads_ = thread_count(len(data.labels)) if store is None else torch.get_num_threads()
         with threads(self.threads_):
             tasks = tasks_of(data, candidates, inputs.names, seed, device)
+            if self.class_weight == "auto":
+                data, tasks = settle_class_weights(data, tasks, inputs.source, seeds_of(seed, data.folds.runs))
+            self.notes_ = [
+                *data.notes,
+                *([self.scaling_.note] if self.scaling_ is not None and self.scale == "auto" else ()),
+                *(f"the setting {name} makes no difference to this fit" for name in idle),
+            ]
             if keeper is not None:
                 keeper.begin(next(iter(tasks.values())))
             search = CandidateSearch(

@@ -58,8 +58,16 @@ class Folds:
 
     def task(self, graph: Any, class_weights: Tensor, device: torch.device) -> Task:
         """The task of R runs on a graph without labels; class weights are [C]."""
-        given = Labels.given(self.given, label_weights(self.given, class_weights).float())
-        return Task(graph, given, self.held, len(class_weights)).to(device)
+        return Task(graph, self.given_labels(class_weights), self.held, len(class_weights)).to(device)
+
+    def given_labels(self, class_weights: Tensor) -> Labels:
+        """The labels that the runs learn from [R, N], with class weights [C]."""
+        return Labels.given(self.given, label_weights(self.given, class_weights).float())
+
+    @property
+    def all_labels(self) -> Tensor:
+        """All labels, given to some run or held out from it: long [N]."""
+        return self.given.amax(0).maximum(self.held.amax(0))
 
 
 def check_folds(folds: Any) -> None:

@@ -21,11 +21,11 @@ from bangs.estimator.candidates import (
     SOFT_METHODS,
     VIEWS,
     Candidate,
-    are_uneven,
     linear_candidates,
     neural_candidates,
     soft_method,
 )
+from bangs.estimator.class_weights import are_uneven
 from bangs.estimator.inference import check_staged
 from bangs.estimator.linear import LinearTrainer, PropagatedLinear
 from bangs.estimator.members import View

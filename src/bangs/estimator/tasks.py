@@ -1,17 +1,18 @@
 """Tasks: the graph and the labels of a fit, and which labels are held out."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
 from torch import Tensor
 from torch_geometric.data import Data
 
-from bangs.core.number_checks import check_number
+from bangs.core.rng import Streams
 from bangs.core.types import Task
 from bangs.errors import InvalidInput
-from bangs.estimator.candidates import Candidate, are_uneven
+from bangs.estimator.candidates import Candidate, linear_candidates
+from bangs.estimator.class_weights import are_uneven, class_weights, random_sample_weights, uneven_note, were_chosen
 from bangs.estimator.feature_views import view_of
 from bangs.estimator.folds import DEFAULT_FOLDS, Folds, check_folds
 from bangs.estimator.inputs import Inputs
@@ -19,6 +20,7 @@ from bangs.estimator.label_inputs import Classes, check_class_names, labelled
 from bangs.estimator.members import View
 from bangs.graphs.splits import validation_split
 from bangs.graphs.store import Store
+from bangs.selftraining.loop import Method
 
 
 @dataclass(frozen=True, eq=False)
@@ -39,15 +41,14 @@ def training_data(
     seed: int,
     folds: int | None,
     validation: float | None,
-    class_weight: Any = "balanced",
+    class_weight: Any = "auto",
     keep: Any = (),
 ) -> TrainingData:
     """What a fit learns from.
 
     If `folds` is given, labels are split into so many folds. Else validation nodes of the data are held out from one
     model, or the share `validation` of every class, or a quarter if the graph stays on disk. Else there are four folds.
-    Class weights are those of scikit-learn: "balanced", None for equal ones, or a dict. Labels in `keep` are classes,
-    even if they look like "no label".
+    Labels in `keep` are classes, even if they look like "no label".
     """
     check_folds(folds)
     graph, stored = inputs.graph, isinstance(inputs.source, Store)
@@ -60,16 +61,14 @@ def training_data(
     if folds is not None or not (has_validation or validation is not None or stored):
         known = target if split is None else torch.where(split.train[0] | split.val[0], target, -1)
         dealt = Folds.of(known, folds or DEFAULT_FOLDS, seed)
-        weights = _class_weights(class_weight, classes, known)
-        notes = _fold_notes(dealt, folds or DEFAULT_FOLDS, names) + _uneven_notes(class_weight, known, names)
-        return TrainingData(graph, known, dealt, classes, weights, notes)
+        weights = class_weights(class_weight, classes, known)
+        return TrainingData(graph, known, dealt, classes, weights, _notes(dealt, folds or DEFAULT_FOLDS, names))
     cut = validation_split(target, split, [seed], 0.25 if validation is None else validation, names)
     given, held = torch.where(cut.train, target, -1), torch.where(cut.val, target, -1)
     if not (cut.train.any() and len(target[cut.train[0]].unique()) > 1):
         raise InvalidInput("the training labels hold one class only; a classifier needs at least two")
-    known = torch.where(cut.val[0], held[0], given[0])
-    weights, notes = _class_weights(class_weight, classes, known), _uneven_notes(class_weight, known, names)
-    return TrainingData(graph, given[0], Folds(given, held, True), classes, weights, notes)
+    weights = class_weights(class_weight, classes, torch.where(cut.val[0], held[0], given[0]))
+    return TrainingData(graph, given[0], Folds(given, held, True), classes, weights, ())
 
 
 def tasks_of(
@@ -80,28 +79,31 @@ def tasks_of(
     return {view: data.folds.task(view_of(data.graph, view, names, seed), data.class_weights, device) for view in views}
 
 
-def check_class_weight(class_weight: Any) -> None:
-    """Raises where `class_weight` is neither "balanced" nor None nor a dict of positive numbers."""
-    if class_weight is None or (isinstance(class_weight, str) and class_weight == "balanced"):
-        return
-    if not isinstance(class_weight, Mapping):
-        raise InvalidInput(f"class_weight must be 'balanced', None or a dict, got {class_weight!r}")
-    for name, weight in class_weight.items():
-        check_number(f"class_weight of class {name!r}", weight, within="(0, inf)")
+def settle_class_weights(
+    data: TrainingData, tasks: Mapping[View, Task], source: Any, seeds: Sequence[int]
+) -> tuple[TrainingData, dict[View, Task]]:
+    """The same with class weights that suit how the labels were drawn, as `class_weight="auto"` finds them.
 
-
-def _class_weights(class_weight: Any, classes: Classes, labels: Tensor) -> Tensor:
-    """How much a label of each class counts: float64 [C], from the labels long [N]. Only their ratios matter."""
-    check_class_weight(class_weight)
-    if class_weight == "balanced":
-        counts = torch.bincount(labels[labels >= 0], minlength=len(classes))
-        return counts.sum() / (len(classes) * counts.clamp_min(1).double())
-    given = {} if class_weight is None else dict(class_weight)
-    weights = [float(given.pop(name, 1.0)) for name in classes.tolist()]
-    if given:
-        known = ", ".join(map(repr, classes.tolist()))
-        raise InvalidInput(f"class_weight names class {next(iter(given))!r}; the labels have {known}")
-    return torch.tensor(weights, dtype=torch.float64)
+    Uneven labels that look chosen by class, or of which none can be held out, stay balanced. Others, and those of a
+    graph on disk, count as a random sample.
+    """
+    labels = data.folds.all_labels
+    if not are_uneven(labels):
+        return data, dict(tasks)
+    chosen = not data.folds.has_held_out
+    if not isinstance(source, Store) and not chosen:
+        view = next(iter(tasks))
+        candidate = linear_candidates(tasks[view].graph, Method(rounds=0), "raw", (view,))[0]
+        learner = candidate.trainer.prepare(tasks[view])
+        prediction = learner.fit(tasks[view].given, Streams(tuple(seeds))).predict(tasks[view].graph)
+        chosen = were_chosen(prediction, tasks[view].validation, labels)
+    note = uneven_note(labels, _class_names(source, data.classes), chosen)
+    data = replace(data, notes=(*data.notes, note))
+    if chosen:
+        return data, dict(tasks)
+    data = replace(data, class_weights=random_sample_weights(labels, len(data.classes)))
+    given = {view: data.folds.given_labels(data.class_weights).to(task.device) for view, task in tasks.items()}
+    return data, {view: replace(task, given=given[view]) for view, task in tasks.items()}
 
 
 def _class_names(source: Any, classes: Classes) -> list[Any]:
@@ -110,7 +112,7 @@ def _class_names(source: Any, classes: Classes) -> list[Any]:
     return classes.tolist() if names is None else [names[number] for number in classes.tolist()]
 
 
-def _fold_notes(folds: Folds, wanted: int, classes: Sequence[Any]) -> tuple[str, ...]:
+def _notes(folds: Folds, wanted: int, classes: Sequence[Any]) -> tuple[str, ...]:
     """What the user should know about the folds."""
     out = []
     single = folds.single_label_classes
@@ -126,16 +128,3 @@ def _fold_notes(folds: Folds, wanted: int, classes: Sequence[Any]) -> tuple[str,
     elif folds.runs < wanted:
         out.append(f"{folds.runs} folds instead of {wanted}, since only {folds.runs} labels can judge")
     return tuple(out)
-
-
-def _uneven_notes(class_weight: Any, labels: Tensor, classes: Sequence[Any]) -> tuple[str, ...]:
-    """What the user should know if classes have different numbers of labels long [N], and all count alike."""
-    if class_weight != "balanced" or not are_uneven(labels):
-        return ()
-    counts = torch.bincount(labels[labels >= 0])
-    most, median = int(counts.argmax()), int(counts[counts > 0].median())
-    return (
-        f"class {str(classes[most])!r} has {counts[most]:,} labels, the median class {median:,}; all classes count "
-        "alike in training; if the labels are a random sample of the nodes, compare with --class-weight none "
-        "(class_weight=None)",
-    )
