@@ -155,7 +155,7 @@ def old(name: str, y: torch.Tensor, classes: int, seed: int, args: Any) -> torch
     """The default fit of another checkout, in a process of its own."""
     with tempfile.TemporaryDirectory() as folder:
         output = f"{folder}/said.npy"
-        torch.save(_with_labels(name, y), f"{folder}/graph.pt")
+        torch.save(with_labels(name, y), f"{folder}/graph.pt")
         command = [sys.executable, "-c", OLD, f"{folder}/graph.pt", output, str(seed), args.device]
         env = {**os.environ, "PYTHONPATH": str(Path(args.old).resolve() / "src")}
         subprocess.run(command, check=True, env=env, cwd=folder)
@@ -163,11 +163,11 @@ def old(name: str, y: torch.Tensor, classes: int, seed: int, args: Any) -> torch
 
 
 def _bangs(name: str, y: torch.Tensor, classes: int, seed: int, args: Any, **settings: Any) -> torch.Tensor:
-    model = SelfTrainingClassifier(device=args.device, random_state=seed, **settings).fit(_with_labels(name, y))
+    model = SelfTrainingClassifier(device=args.device, random_state=seed, **settings).fit(with_labels(name, y))
     return from_classes(model.predict_proba(), model.classes_, classes)
 
 
-def _with_labels(name: str, y: torch.Tensor) -> Data:
+def with_labels(name: str, y: torch.Tensor) -> Data:
     data = unlabelled(name)[0].clone()
     data.y = y
     return data

@@ -23,7 +23,7 @@ from bangs.estimator.candidate_search import CandidateSearch, Ensemble
 from bangs.estimator.candidates import RIDGES
 from bangs.estimator.feature_views import view_of
 from bangs.estimator.inference import apply
-from few_labels import DEVELOPMENT, SLOW, _with_labels, chose_settings, drawn, unlabelled
+from few_labels import DEVELOPMENT, SLOW, chose_settings, drawn, unlabelled, with_labels
 
 MAX_NODES = 1_500  # nodes of a graph that are kept
 FIRST = f" {RIDGES[0]:g} · soft · "  # in the names of candidates that every fit tries, whoever is ahead
@@ -52,10 +52,10 @@ def dump(name: str, count: int, draw: int, out: Path) -> str:
     classifier.CandidateSearch = Watched  # type: ignore[attr-defined]
     _, truth = unlabelled(name)
     y = drawn(truth, count, draw)
-    model = SelfTrainingClassifier(device="cpu", random_state=draw).fit(_with_labels(name, y))
+    model = SelfTrainingClassifier(device="cpu", random_state=draw).fit(with_labels(name, y))
     nodes = ((y < 0) & (truth >= 0) & chose_settings(len(truth))).nonzero().flatten()[:MAX_NODES]
     ensemble, members = RECORDED["ensemble"], RECORDED["members"]
-    graph = _with_labels(name, y)
+    graph = with_labels(name, y)
     views = {member.view: view_of(graph, member.view, model.node_names_, model.seed_) for member in model.members_}
     folds: Any = 0.0
     for member in model.members_:

@@ -30,7 +30,7 @@ training, rounds = import_module("training"), import_module("rounds")
 estimators, end_to_end = import_module("estimators"), import_module("end_to_end")
 forecast, labelling = import_module("forecast"), import_module("labelling")
 few_labels, few_labels_rules = import_module("few_labels"), import_module("few_labels_rules")
-soft_grid = import_module("soft_grid")
+soft_grid, uneven_labels = import_module("soft_grid"), import_module("uneven_labels")
 # by its path, since `selection` is a folder of tests
 spec = spec_from_file_location("benchmark_of_selection", Path(training.__file__).with_name("selection.py"))
 selection = module_from_spec(spec)
@@ -204,6 +204,7 @@ def made_from_rows() -> dict[str, str]:
         "labelling": labelling.written(labelling.read(forecast.ROWS.parent, "test"), 5),
         "peers": peers.written(json.loads(peers.ROWS.read_text())),
         "soft-labels": soft_grid.written(soft_grid.cells()),
+        "uneven-labels": uneven_labels.written(lines(uneven_labels.ROWS)),
     }
 
 

@@ -9,11 +9,10 @@ from torch import Tensor
 from bangs.core.number_checks import check_number
 from bangs.core.types import Prediction
 from bangs.errors import InvalidInput
-from bangs.estimator.folds import mean_of_runs, unseen_prediction
+from bangs.estimator.folds import held_out_labels, mean_of_runs, unseen_prediction
 from bangs.estimator.label_inputs import Classes
 
 UNEVEN_RATIO = 1.5  # largest class over median class, above which labels are uneven
-CHOSEN_ABOVE = 2.5  # standard errors above which labels were chosen by their class
 PRIOR_LABELS = 5.0  # imagined labels of every class, in the class shares of a random sample
 
 
@@ -58,10 +57,10 @@ def random_sample_weights(labels: Tensor, classes: int) -> Tensor:
 def were_chosen(prediction: Prediction, held: Tensor, labels: Tensor) -> bool:
     """Whether labels [N] look chosen by their class, such as twenty of one and three of each other class.
 
-    In a random sample, labelled nodes are like the others, so models that have not learned a node predict the same
-    classes for both. Where some classes were labelled more often, the labelled nodes look more like these. We compare
-    the mean of Σ_c p_c (n_c/n − 1/C) over held-out and unlabelled nodes, with p from models of R folds [R, N, C] and
-    `held` [R, N]: a one-sided z-test.
+    We compare the mean of z = Σ_c p_c (n_c/n − 1/C), with p from models of R folds [R, N, C], over nodes held out
+    (`held` [R, N]) and over nodes without a label. In a random sample both are equal. If the classes of the graph are
+    equally frequent, the second is the mean of the held-out classes' means. The labels were chosen if the difference is
+    closer to that, and more than one standard error.
     """
     counts = torch.bincount(labels[labels >= 0], minlength=prediction.logits.shape[-1]).double()
     excess = torch.where(counts > 0, counts / counts.sum() - 1 / (counts > 0).sum(), 0.0)
@@ -69,8 +68,11 @@ def were_chosen(prediction: Prediction, held: Tensor, labels: Tensor) -> bool:
     others = mean_of_runs(prediction).probs[0].cpu().double()[labels < 0] @ excess
     if len(others) < 2:
         return True
+    held_labels = held_out_labels(held.cpu())
+    class_means = torch.stack([held_out[held_labels == label].mean() for label in held_labels.unique()])
     standard_error = others.std() / len(held_out) ** 0.5
-    return bool(held_out.mean() - others.mean() > CHOSEN_ABOVE * standard_error)
+    difference, if_equal = held_out.mean() - others.mean(), held_out.mean() - class_means.mean()
+    return bool(difference > torch.maximum(if_equal / 2, standard_error))
 
 
 def are_uneven(labels: Tensor) -> bool:
