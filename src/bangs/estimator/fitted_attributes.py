@@ -25,7 +25,7 @@ from bangs.estimator.members import View
 from bangs.estimator.stacking import mixture
 from bangs.graphs.edges import EdgeList
 from bangs.graphs.store import StoreReference
-from bangs.graphs.tables.feature_encoding import Encoding
+from bangs.graphs.tables.fitted_encoding import Encoding
 from bangs.graphs.tables.structural_features import STRUCTURE_RULE
 from bangs.nn.models import Architecture
 from bangs.runs.snapshot import Snapshot

@@ -10,7 +10,7 @@ from bangs.estimator import model_file, saved_parameters
 from bangs.estimator.feature_scaling import FeatureScaling
 from bangs.estimator.fitted_attributes import read_members
 from bangs.estimator.linear import LinearTrainer
-from bangs.graphs.tables.feature_encoding import Encoding
+from bangs.graphs.tables.fitted_encoding import Encoding
 from bangs.training.trainer import Trainer
 
 SCALING = "scaling."  # before the names of the tensors of a `FeatureScaling`

@@ -18,7 +18,7 @@ from bangs.graphs.datasets.synthetic import citation
 from bangs.graphs.neighbours import NeighbourLists
 from bangs.graphs.store import Store, convert_from, is_store, read_user_graph, release, stored_graph
 from bangs.graphs.store.edge_sort import EdgeWriter
-from bangs.graphs.store.synthetic import Synthetic
+from bangs.graphs.store.random_graph import Synthetic
 from bangs.graphs.store.writer import Writer
 from bangs.nn.models import GCN
 from bangs.training.neighbour_sampling import Sampling

@@ -8,7 +8,7 @@ from bangs.errors import InvalidInput
 from bangs.graphs.store import from_arrays
 from bangs.graphs.store.from_tables import from_tables
 from bangs.graphs.store.manifest import Manifest
-from bangs.graphs.store.synthetic import PREFIX, Synthetic
+from bangs.graphs.store.random_graph import PREFIX, Synthetic
 from bangs.graphs.store.writer import Writer
 from bangs.graphs.tables.read_options import ReadOptions
 

@@ -14,7 +14,7 @@ from bangs.graphs.store.store_folder import is_store
 from bangs.graphs.store.store_reference import StoreReference
 from bangs.graphs.store.stored_graph import Store
 from bangs.graphs.tables.diagnostics import Diagnostics
-from bangs.graphs.tables.feature_encoding import Encoding
+from bangs.graphs.tables.fitted_encoding import Encoding
 from bangs.graphs.tables.labels import check_two_labels
 from bangs.graphs.tables.read_options import ReadOptions
 

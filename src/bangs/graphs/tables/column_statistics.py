@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 from bangs.graphs.feature_units import median_ratios, units_differ
 from bangs.graphs.tables.dates import FORMATS, YEAR, any_dates, read_dates
 from bangs.graphs.tables.diagnostics import FileDiagnostics, counted, listed
-from bangs.graphs.tables.feature_encoding import Categorical, Column, Date, Numeric
+from bangs.graphs.tables.fitted_encoding import Categorical, Column, Date, Numeric
 from bangs.graphs.tables.numbers import MAJORITY, MAX_MAGNITUDE, is_missing, is_zero_padded, read_numbers, without_signs
 from bangs.graphs.tables.table import Table
 

@@ -4,12 +4,12 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Literal
 
+from bangs.graphs.tables.column_features import Encoder
 from bangs.graphs.tables.column_roles import check_names
 from bangs.graphs.tables.diagnostics import Diagnostics, FileDiagnostics, counted, listed
 from bangs.graphs.tables.edge_table import EdgeTable, Indices, Weights
-from bangs.graphs.tables.encode_columns import Encoder
 from bangs.graphs.tables.feature_array import read_array
-from bangs.graphs.tables.feature_encoding import Encoding
+from bangs.graphs.tables.fitted_encoding import Encoding
 from bangs.graphs.tables.node_table import NodeBlock, NodeTable
 from bangs.graphs.tables.read_options import ReadOptions
 from bangs.graphs.tables.table_reader import open_table

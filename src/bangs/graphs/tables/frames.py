@@ -8,10 +8,10 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 
+from bangs.graphs.tables.column_features import Encoder, Matrix, check_columns
 from bangs.graphs.tables.column_statistics import ColumnStatistics, column_encodings
 from bangs.graphs.tables.diagnostics import Diagnostics, FileDiagnostics
-from bangs.graphs.tables.encode_columns import Encoder, Matrix, check_columns
-from bangs.graphs.tables.feature_encoding import Encoding
+from bangs.graphs.tables.fitted_encoding import Encoding
 from bangs.graphs.tables.parquet import as_text
 from bangs.graphs.tables.table import Limits, Table, column_names, trimmed_table
 

@@ -8,11 +8,11 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from bangs.graphs.tables.column_features import Encoder, check_columns
 from bangs.graphs.tables.column_roles import check_names, node_roles
 from bangs.graphs.tables.column_statistics import ColumnStatistics, column_encodings, note_column_kinds
 from bangs.graphs.tables.diagnostics import quoted
-from bangs.graphs.tables.encode_columns import Encoder, check_columns
-from bangs.graphs.tables.feature_encoding import Column
+from bangs.graphs.tables.fitted_encoding import Column
 from bangs.graphs.tables.id_index import IdIndex, id_keys, without_trailing_zeros
 from bangs.graphs.tables.labels import LabelColumn
 from bangs.graphs.tables.read_options import ReadOptions

@@ -21,7 +21,7 @@ from bangs.graphs.tables.column_roles import weight_as_fitted
 from bangs.graphs.tables.diagnostics import Diagnostics, FileDiagnostics, counted, listed
 from bangs.graphs.tables.edge_table import Indices, Weights, merged_edges
 from bangs.graphs.tables.feature_array import padded
-from bangs.graphs.tables.feature_encoding import Encoding
+from bangs.graphs.tables.fitted_encoding import Encoding
 from bangs.graphs.tables.folder import array_as_fitted, read_folder
 from bangs.graphs.tables.labels import check_two_labels, many_classes
 from bangs.graphs.tables.node_table import NodeBlock

@@ -6,7 +6,7 @@ from typing import Literal
 
 from bangs.core.choice_checks import check_choice
 from bangs.errors import InvalidInput
-from bangs.graphs.tables.feature_encoding import Encoding
+from bangs.graphs.tables.fitted_encoding import Encoding
 from bangs.graphs.tables.table import Limits, Table
 
 SCALES = ("auto", "standard", "none")

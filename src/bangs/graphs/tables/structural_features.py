@@ -9,7 +9,7 @@ from torch_geometric.data import Data
 
 from bangs.graphs.edges import undirected
 from bangs.graphs.sparse import Sparse, adjacency
-from bangs.graphs.tables.feature_encoding import Structural
+from bangs.graphs.tables.fitted_encoding import Structural
 
 WIDTH = 64  # columns; a code has one bit of a 64-bit hash for each
 DIRECTIONS = 32  # eigenvectors

@@ -1,4 +1,4 @@
-"""The encoding of columns as features, with which another table can be read alike."""
+"""How columns became features, fitted to one table and saved with a model, so that another table is read alike."""
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields

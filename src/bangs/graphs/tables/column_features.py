@@ -1,4 +1,4 @@
-"""Turn the columns of a node table into a feature matrix, piece by piece."""
+"""Compute the features of the columns of a node table, piece by piece, as a fitted encoding says."""
 
 from collections.abc import Collection
 from typing import Literal
@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 
 from bangs.graphs.tables.dates import read_dates, time_of_year
 from bangs.graphs.tables.diagnostics import FileDiagnostics, counted, listed
-from bangs.graphs.tables.feature_encoding import Categorical, Date, Encoding, Numeric
+from bangs.graphs.tables.fitted_encoding import Categorical, Date, Encoding, Numeric
 from bangs.graphs.tables.numbers import MAX_MAGNITUDE, Numbers, is_missing, read_numbers
 from bangs.graphs.tables.table import Mask, Table, index_in
 
