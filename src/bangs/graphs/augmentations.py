@@ -1,5 +1,6 @@
 """Augmented views of a graph: dropped features, dropped edges, noise."""
 
+from copy import copy
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -42,7 +43,7 @@ class DropFeatures:
         if x.layout == torch.sparse_csr:
             # zeros are stored, so that the pattern stays the same and is not prepared again
             values = csr(x.crow_indices(), x.col_indices(), values, tuple(x.shape))
-        return _changed(graph, x=values)
+        return copy(graph).update({"x": values})
 
 
 @dataclass(frozen=True)
@@ -67,7 +68,7 @@ class DropEdges:
         keep_pair = torch.ones(len(pairs), dtype=torch.bool, device=pair.device)
         keep_pair[dropped] = False
         keep = keep_pair[member]
-        smaller = _changed(graph, edge_index=graph.edge_index[:, keep])
+        smaller = copy(graph).update({"edge_index": graph.edge_index[:, keep]})
         if graph.get("edge_weight") is not None:
             smaller.edge_weight = graph.edge_weight[keep]
         return smaller
@@ -85,14 +86,7 @@ class Noise:
     def __call__(self, graph: Data, generator: torch.Generator) -> Data:
         x = graph.x.to_dense() if graph.x.layout == torch.sparse_csr else graph.x
         spread = x.std(dim=0) if len(x) > 1 else torch.zeros_like(x[0])
-        return _changed(graph, x=x + _uniform(x.shape, generator, x) * spread * (self.rate / 2))
-
-
-def _changed(graph: Data, **fields: Tensor) -> Data:
-    view = Data(num_nodes=graph.num_nodes, **{key: value for key, value in graph.items() if key != "num_nodes"})
-    for name, value in fields.items():
-        view[name] = value
-    return view
+        return copy(graph).update({"x": x + _uniform(x.shape, generator, x) * spread * (self.rate / 2)})
 
 
 def _uniform(shape: torch.Size, generator: torch.Generator, like: Tensor) -> Tensor:

@@ -107,7 +107,6 @@ class NeighbourLists:
             signals.check()
             begin = int(self.pointers[start])
             end = max(int(torch.searchsorted(self.pointers, begin + max_edges, right=True)) - 1, start + 1)
-            end = min(end, len(self))
             stop = int(self.pointers[end])
             if self.weights is not None:
                 weights = self.weights[begin:stop]

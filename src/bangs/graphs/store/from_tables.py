@@ -35,17 +35,17 @@ def from_tables(folder: Path, writer: Writer, dtype: str, options: ReadOptions) 
     options = replace(options.as_fitted(), limits=_ANY_SIZE)
     pieces = _Pieces(writer, options.directed, dtype, str(folder))
     with explain_memory_errors(str(folder), "free some memory; a conversion needs some thirty bytes for every node"):
-        tables = read_folder(folder, options, diagnostics, pieces.edges, pieces.nodes, in_memory=False)
-        if tables is not None and not pieces.width:
-            tables[0].diagnostics.add(
+        nodes, table, _, encoding = read_folder(
+            folder, options, diagnostics, pieces.edges, pieces.nodes, in_memory=False
+        )
+        if not pieces.width:
+            nodes.diagnostics.add(
                 "no-features",
                 "no column can be a feature, and a store needs some",
                 "add columns of numbers or words, or keep features as an array in features.npy",
             )
-        diagnostics.raise_any()
-        assert tables is not None  # None means a problem, which was raised
+            raise diagnostics.error()
         assert pieces.edge_writer is not None
-        nodes, table, _, encoding = tables
         edges, directed = pieces.edge_writer.write()
     number, kind = (edges, "directed edge") if options.directed else (edges // 2, "undirected edge")
     table.diagnostics.note(f"{counted(table.rows, 'row')} read, {counted(number, kind)} stored")

@@ -56,8 +56,11 @@ class Diagnostics:
 
     def raise_any(self) -> None:
         """Raises `BadTables` if there is a problem."""
-        if not self.shown:
-            return
+        if self:
+            raise self.error()
+
+    def error(self) -> BadTables:
+        """The problems found so far as an error."""
         total = self.totals.total()
         lines = [f"{self.source} cannot be read as {self.kind}: {counted(total, 'problem')}"]
         for (file, kind), group in self.shown.items():
@@ -70,7 +73,7 @@ class Diagnostics:
             if hidden > 0:
                 lines.append(f"  … and {hidden:,} more")
             lines += [f"  → {remedy}" for remedy in dict.fromkeys(problem.remedy for problem in group)]
-        raise BadTables([problem for group in self.shown.values() for problem in group], total, "\n".join(lines))
+        return BadTables([problem for group in self.shown.values() for problem in group], total, "\n".join(lines))
 
 
 @dataclass(frozen=True)
@@ -89,23 +92,26 @@ class FileDiagnostics:
 
     def add(self, kind: str, message: str, remedy: str, row: int | None = None) -> None:
         """Add one problem."""
-        self.add_many(kind, [(row, message)], remedy)
-
-    def add_many(
-        self, kind: str, messages: Sequence[tuple[int | None, str]], remedy: str, total: int | None = None
-    ) -> None:
-        """Add problems of one kind as (row, message); they may be the first ones of a larger `total`."""
-        group = self.all_files.shown.setdefault((self.file, kind), [])
-        first = messages[: MAX_SHOWN - len(group)]
-        group += [Diagnostic(self.file, row, message, remedy, kind) for row, message in first]
-        self.all_files.totals[self.file, kind] += len(messages) if total is None else total
+        self.add_rows(kind, [row], lambda _: message, remedy)
 
     def add_rows(
-        self, kind: str, rows: Sequence[int] | npt.NDArray[np.int64], message: Callable[[int], str], remedy: str
+        self,
+        kind: str,
+        rows: Sequence[int | None] | npt.NDArray[np.int64],
+        message: Callable[[int], str],
+        remedy: str,
+        total: int | None = None,
     ) -> None:
-        """Add one problem per row number, if any; `message(i)` is called for the first few only."""
-        if len(rows):
-            self.add_many(kind, [(int(row), message(i)) for i, row in enumerate(rows[:MAX_SHOWN])], remedy, len(rows))
+        """Add one problem per row number, if any; `message(i)` is called for the first few only.
+
+        The rows may be the first ones of a larger `total`.
+        """
+        if not len(rows):
+            return
+        group = self.all_files.shown.setdefault((self.file, kind), [])
+        for i, row in enumerate(rows[: MAX_SHOWN - len(group)]):
+            group.append(Diagnostic(self.file, None if row is None else int(row), message(i), remedy, kind))
+        self.all_files.totals[self.file, kind] += len(rows) if total is None else total
 
 
 def quoted(value: object, limit: int = 60) -> str:

@@ -1,7 +1,7 @@
 """The edge table: turn pairs of node ids into an edge index without repeated edges."""
 
+from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -12,11 +12,11 @@ import torch
 
 from bangs.graphs.edges import EdgeList, merged, mirrored
 from bangs.graphs.tables.column_roles import edge_roles
-from bangs.graphs.tables.diagnostics import MAX_SHOWN, FileDiagnostics, counted, listed, quoted
+from bangs.graphs.tables.diagnostics import FileDiagnostics, counted, listed, quoted
 from bangs.graphs.tables.node_table import NodeTable
 from bangs.graphs.tables.numbers import MAX_MAGNITUDE, read_numbers
 from bangs.graphs.tables.read_options import ReadOptions
-from bangs.graphs.tables.table import Table, equals
+from bangs.graphs.tables.table import Mask, Table, equals
 from bangs.graphs.tables.table_reader import TableReader
 
 Indices = npt.NDArray[np.int64]
@@ -35,19 +35,20 @@ class EdgeTable:
         self.names: list[str] = []
         self.roles: dict[str, str] = {}  # role -> column; empty if there are no columns of sources and targets
         self.rows = self.loops = self.dropped = 0
+        self._unknown: dict[str, list[tuple[int, str]]] = {"source": [], "target": []}  # rows and ids, a sample
+        self._unknown_count: Counter[str] = Counter()  # of all rows, by role
 
-    def unknown_ids(self) -> list[str]:
+    def unknown_ids(self, nodes: NodeTable) -> list[str]:
         """The ids in this table that no node has, without repeats, sorted."""
         unknown: set[str] = set()
-        for table in () if self.nodes is None else self.reader:
+        for table in self.reader:
             for cells in self._ends(table).values():
-                is_unknown = (self.nodes.find(cells)[0] < 0) & ~equals(cells, "")  # type: ignore[union-attr]
+                is_unknown = (nodes.find(cells)[0] < 0) & ~equals(cells, "")
                 unknown.update(cells.filter(pa.array(is_unknown)).to_pylist())
         return sorted(unknown)
 
     def pieces(self) -> Iterator[tuple[Indices, Weights | None]]:
         """The ends [2, n] and weights [n] of the edges in pieces, without self-loops; problems are reported."""
-        unknown = {"source": _UnknownEnds("source"), "target": _UnknownEnds("target")}
         respelled_count, example = 0, ""
         dropping = self.options.unknown_edges == "drop"
         for table in self.reader:
@@ -63,7 +64,7 @@ class EdgeTable:
                 if matched.any():
                     respelled_count += int(matched.sum())
                     example = example or cells[int(matched.argmax())].as_py()
-                unknown[role].add(table, cells, index[side], self.diagnostics)
+                self._add_unknown(role, table, cells, index[side] < 0)
             self.rows += len(table)
             known = (index >= 0).all(axis=0)
             self.dropped += int((~known).sum()) if dropping else 0
@@ -76,7 +77,7 @@ class EdgeTable:
                 f"{counted(respelled_count, 'end')} of edges found by ids that differ in a trailing '.0', as "
                 f"{quoted(example)} and {quoted(plain_example if '.' in example else example + '.0')}"
             )
-        self._finish(unknown)
+        self._finish()
 
     def _ends(self, table: Table) -> dict[str, Any]:
         """The columns of sources and targets; empty if there are no such columns."""
@@ -86,28 +87,38 @@ class EdgeTable:
             self.roles = edge_roles(table, self.options, ids, self.diagnostics) or {}
         return {role: table.columns[self.roles[role]] for role in ("source", "target") if role in self.roles}
 
-    def _finish(self, unknown: "dict[str, _UnknownEnds]") -> None:
+    def _add_unknown(self, role: str, table: Table, cells: Any, unknown: Mask) -> None:
+        """Count the unknown ids of a piece; blank ones are reported at once."""
+        if not unknown.any():
+            return
+        blank = unknown & equals(cells, "")
+        remedy = "an edge needs two nodes; fill it in or delete the row"
+        self.diagnostics.add_rows("blank-end", table.rows[blank], lambda i: f"the {role} is blank", remedy)
+        positions = np.flatnonzero(unknown & ~blank)
+        sampled = positions[: _SAMPLE - len(self._unknown[role])]
+        ids = cells.take(pa.array(sampled)).to_pylist()
+        self._unknown[role] += zip(table.rows[sampled].tolist(), ids, strict=True)
+        self._unknown_count[role] += len(positions)
+
+    def _finish(self) -> None:
         if self.loops:
             self.diagnostics.note(f"{counted(self.loops, 'edge')} from a node to itself dropped")
-        unknown_ends = [end for end in unknown.values() if end.total]
         if self.rows and self.loops == self.rows - self.dropped:
             what = "every edge leads from a node to itself" if self.loops else "every edge has an unknown end"
             self.diagnostics.add("only-loops", what, "a graph needs edges between nodes")
-        if self.nodes is None or not unknown_ends:
+        ids = [id for sample in self._unknown.values() for _, id in sample]
+        if self.nodes is None or not ids:
             return
-        ids = [id for end in unknown_ends for id in end.ids[:_SAMPLE]]
         if self.options.unknown_edges == "drop":
             examples = listed(list(dict.fromkeys(ids)), 3)
             self.diagnostics.note(f"{counted(self.dropped, 'edge')} to unknown nodes dropped: {examples}")
             return
-        all_unknown = sum(end.total for end in unknown_ends) == 2 * self.rows
+        all_unknown = self._unknown_count.total() == 2 * self.rows
         remedy = self._remedy(self.nodes, pa.array(ids, pa.string()), all_unknown)
-        for end in unknown_ends:
-            messages = [
-                (row, f"{end.role} {quoted(id)} is not a node of {self.nodes.file}")
-                for row, id in zip(end.rows[:MAX_SHOWN], end.ids[:MAX_SHOWN], strict=True)
-            ]
-            self.diagnostics.add_many("unknown-node", messages, remedy, total=end.total)
+        for role, sample in self._unknown.items():
+            rows, total = [row for row, _ in sample], self._unknown_count[role]
+            messages = [f"{role} {quoted(id)} is not a node of {self.nodes.file}" for _, id in sample]
+            self.diagnostics.add_rows("unknown-node", rows, messages.__getitem__, remedy, total)
 
     def _remedy(self, nodes: NodeTable, ids: Any, all_unknown: bool) -> str:
         """The remedy for unknown ids: they may be spelled differently, or be in another column."""
@@ -134,34 +145,6 @@ class EdgeTable:
             return f"{searched}; --id names another"
         also = "" if self.options.encoding is None else ", which must hold those of the fitted graph too"
         return f"add the node to {nodes.file}{also}, or delete the edge; --unknown-edges drop or add does so for all"
-
-
-@dataclass
-class _UnknownEnds:
-    """The unknown ids among the sources or the targets: a sample, and their number."""
-
-    role: str
-    rows: list[int] = field(default_factory=list)
-    ids: list[str] = field(default_factory=list)
-    total: int = 0
-
-    def add(self, table: Table, cells: Any, nodes: Indices, diagnostics: FileDiagnostics) -> None:
-        """Add a piece; blank ends are reported at once."""
-        unknown = nodes < 0
-        if not unknown.any():
-            return
-        blank = unknown & equals(cells, "")
-        diagnostics.add_rows(
-            "blank-end",
-            table.rows[blank],
-            lambda i: f"the {self.role} is blank",
-            "an edge needs two nodes; fill it in or delete the row",
-        )
-        positions = np.flatnonzero(unknown & ~blank)
-        sampled = positions[: max(_SAMPLE - len(self.ids), 0)]
-        self.rows += table.rows[sampled].tolist()
-        self.ids += cells.take(pa.array(sampled)).to_pylist()
-        self.total += len(positions)
 
 
 _SPELLINGS = {

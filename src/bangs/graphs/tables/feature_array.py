@@ -10,7 +10,7 @@ import scipy.sparse as sp
 from bangs.errors import BangsError, OutOfMemory
 from bangs.graphs.array_checks import checked_csr
 from bangs.graphs.safe_numpy_files import map_npy, read_npy, read_npz
-from bangs.graphs.tables.diagnostics import MAX_SHOWN, Diagnostics, FileDiagnostics, counted
+from bangs.graphs.tables.diagnostics import Diagnostics, FileDiagnostics, counted
 
 FILES = ("features.npz", "features.npy")
 _DENSE = ("x", "features", "arr_0")
@@ -115,12 +115,14 @@ def _finite(matrix: Any, diagnostics: FileDiagnostics) -> bool:
     sparse = bool(sp.issparse(matrix))
     values = matrix.data if sparse else matrix
     bad = ~np.isfinite(values)
-    if not bad.any():
-        return True
     if sparse:
         nodes = np.unique(np.searchsorted(np.asarray(matrix.indptr), np.flatnonzero(bad), side="right") - 1)
     else:
         nodes = np.flatnonzero(bad.any(axis=1))
-    messages = [(None, f"row {int(node):,}, counted from 0, holds NaN or infinity") for node in nodes[:MAX_SHOWN]]
-    diagnostics.add_many("array-not-finite", messages, "fill or drop it", total=len(nodes))
-    return False
+    diagnostics.add_rows(
+        "array-not-finite",
+        [None] * len(nodes),
+        lambda i: f"row {int(nodes[i]):,}, counted from 0, holds NaN or infinity",
+        "fill or drop it",
+    )
+    return not len(nodes)

@@ -23,10 +23,10 @@ def read_folder(
     take_nodes: Callable[[NodeBlock, Any], object],
     *,
     in_memory: bool,
-) -> tuple[NodeTable, EdgeTable, Any, Encoding] | None:
+) -> tuple[NodeTable, EdgeTable, Any, Encoding]:
     """Read a folder's tables; returns the node table, the edge table, the feature array and the encoding of columns.
 
-    None if a file has problems, which are reported. `take_edges` gets every piece of the edges [2, n] and their
+    All problems are raised at once. `take_edges` gets every piece of the edges [2, n] and their
     weights, and the number of nodes. `take_nodes` then gets every piece of the nodes, and the array [N, F] of more
     features, or None. With `in_memory` the text is kept between the two readings of the node table, the array is
     loaded at once, and labels are required.
@@ -38,7 +38,7 @@ def read_folder(
         nodes = table if table.scan() else None
     if readers["edges"] is not None:
         edges = EdgeTable(readers["edges"], nodes, options)
-        if options.unknown_edges == "add" and nodes is not None and (new := edges.unknown_ids()):
+        if options.unknown_edges == "add" and nodes is not None and (new := edges.unknown_ids(nodes)):
             nodes.add(new)
             added = counted(len(new), "node")
             edges.diagnostics.note(f"{added} added that {nodes.file} has not: {listed(new, 3)}")
@@ -47,7 +47,7 @@ def read_folder(
     rows = None if nodes is None else nodes.size - len(nodes.added)
     array = read_array(folder, rows, diagnostics, load=in_memory)
     if nodes is None:
-        return None
+        raise diagnostics.error()
     if edges is not None and edges.names:
         present = f"{nodes.file} has {listed(nodes.names)}, {edges.file} has {listed(edges.names)}"
         check_names("ignore", options.ignore, [*nodes.names, *edges.names], nodes.diagnostics, present)
@@ -65,7 +65,7 @@ def read_folder(
         if not diagnostics:
             take_nodes(block, array)
     if edges is None or diagnostics:
-        return None
+        raise diagnostics.error()
     encoding = options.encoding or Encoding(
         columns=nodes.columns,
         array=0 if array is None else int(array.shape[1]),

@@ -146,13 +146,13 @@ class LabelColumn:
             merged = {label for group in variants for label in group[1:]}
             return [label for label in ranked if label not in merged]
         undecided = [group for group in variants if not set(group) <= set(self.options.keep)]
-        if undecided:
-            self.diagnostics.add_many(
-                "label-case",
-                [(None, f"labels {listed(group)} differ in capital letters only") for group in undecided],
-                "if they are one class, add --labels-ignore-case; if not, add "
-                + " ".join(f"--keep {label!r}" for group in undecided for label in group),
-            )
+        self.diagnostics.add_rows(
+            "label-case",
+            [None] * len(undecided),
+            lambda i: f"labels {listed(undecided[i])} differ in capital letters only",
+            "if they are one class, add --labels-ignore-case; if not, add "
+            + " ".join(f"--keep {label!r}" for group in undecided for label in group),
+        )
         return list(present)
 
     def _report_too_few(self) -> None:
@@ -194,19 +194,19 @@ def check_two_labels(
     nodes = np.flatnonzero(train & (y >= 0))
     counts = np.bincount(y[nodes], minlength=len(names))
     single = nodes[counts[y[nodes]] == 1]
-    if not len(single):
-        return
     masks = "" if rows is not None else "masks train_mask and val_mask, of tables in "
     remedy = (
         "give this label to a second node, give the node another label, leave it blank, or name the validation nodes "
         f"in {masks}a column 'split'"
     )
-    messages = [
-        f"label {quoted(names[y[node]])} is seen once; a node cannot be both learned from and validated on"
-        for node in single
-    ]
-    numbers = [None if rows is None else int(rows[node]) for node in single]
-    diagnostics.add_many("label-once", list(zip(numbers, messages, strict=True)), remedy)
+    diagnostics.add_rows(
+        "label-once",
+        [None] * len(single) if rows is None else rows[single],
+        lambda i: (
+            f"label {quoted(names[y[single[i]]])} is seen once; a node cannot be both learned from and validated on"
+        ),
+        remedy,
+    )
 
 
 def _alike(names: Sequence[str]) -> list[list[str]]:

@@ -42,19 +42,6 @@ class UserGraph:
     notes: list[str]  # sentences about what was guessed, made, merged or left out
 
 
-@dataclass(frozen=True, eq=False)
-class GraphParts:
-    """A graph in memory."""
-
-    file: str
-    ids: npt.NDArray[np.object_]  # str [N]
-    edges: EdgeList  # sorted by source, then target
-    y: npt.NDArray[np.int64]  # [N], −1 = unknown
-    split: Split | None  # bool [S, N]
-    x: Tensor | None  # float [N, F], dense or CSR; None if the files have no features
-    encoding: Encoding  # with the class names
-
-
 def read(path: Path | str, **options: Any) -> UserGraph:
     """The graph of a folder with an `edges` and a `nodes` table, or of one .npz file; `options` are `ReadOptions`.
 
@@ -65,25 +52,20 @@ def read(path: Path | str, **options: Any) -> UserGraph:
     diagnostics = Diagnostics(str(path))
     remedy = "free some memory, or make a store with `bangs convert`, which reads in pieces"
     with explain_memory_errors(str(path), remedy):
-        parts = None
         if path.is_dir():
-            parts = _from_folder(path, read_options, diagnostics)
-        elif path.is_file() and path.suffix == ".npz":
-            parts = _from_npz(path, read_options, diagnostics)
-        else:
-            reason = "is neither a folder nor an .npz file" if path.exists() else "does not exist"
-            remedy = "give a folder with edges.csv and nodes.csv, or one .npz file"
-            diagnostics.of(path.name or str(path)).add("no-folder", f"it {reason}", remedy)
-        diagnostics.raise_any()
-        assert parts is not None  # None means a problem, which was raised
-        return _assembled(parts, read_options, diagnostics)
+            return _from_folder(path, read_options, diagnostics)
+        if path.is_file() and path.suffix == ".npz":
+            return _from_npz(path, read_options, diagnostics.of(path.name))
+        reason = "is neither a folder nor an .npz file" if path.exists() else "does not exist"
+        remedy = "give a folder with edges.csv and nodes.csv, or one .npz file"
+        diagnostics.of(path.name or str(path)).add("no-folder", f"it {reason}", remedy)
+        raise diagnostics.error()
 
 
-def _from_folder(folder: Path, options: ReadOptions, diagnostics: Diagnostics) -> GraphParts | None:
-    """The parts of the graph in a folder; None if a file has problems, which are reported."""
+def _from_folder(folder: Path, options: ReadOptions, diagnostics: Diagnostics) -> UserGraph:
     pieces: list[tuple[Indices, Weights | None]] = []
     blocks: list[NodeBlock] = []
-    tables = read_folder(
+    nodes, edges, array, encoding = read_folder(
         folder,
         options,
         diagnostics,
@@ -91,9 +73,6 @@ def _from_folder(folder: Path, options: ReadOptions, diagnostics: Diagnostics) -
         take_nodes=lambda block, _: blocks.append(block),
         in_memory=True,
     )
-    if tables is None:
-        return None
-    nodes, edges, array, encoding = tables
     y, rows = (np.concatenate([getattr(block, name) for block in blocks]) for name in ("labels", "rows"))
     parts = [block.parts for block in blocks if block.parts is not None]
     split = None
@@ -109,7 +88,7 @@ def _from_folder(folder: Path, options: ReadOptions, diagnostics: Diagnostics) -
     merged = merged_edges(index, weight, nodes.size, edges.rows, options.directed, edges.diagnostics)
     ids = np.array([name for block in blocks for name in block.ids.to_pylist()], dtype=object)
     x = _features(np.concatenate([block.features for block in blocks]), padded(array, len(nodes.added)))
-    return GraphParts(nodes.file, ids, merged, y, split, x, encoding)
+    return _user_graph(ids, merged, y, split, x, encoding, options, nodes.diagnostics)
 
 
 def _features(dense: npt.NDArray[np.float32], array: Any) -> Tensor | None:
@@ -121,50 +100,49 @@ def _features(dense: npt.NDArray[np.float32], array: Any) -> Tensor | None:
     return torch.from_numpy(np.concatenate([dense, array], axis=1))
 
 
-def _from_npz(path: Path, options: ReadOptions, diagnostics: Diagnostics) -> GraphParts | None:
-    """The parts of the graph in an .npz file; its nodes are called 0, 1, … and its classes by their numbers."""
-    file_diagnostics = diagnostics.of(path.name)
+def _from_npz(path: Path, options: ReadOptions, diagnostics: FileDiagnostics) -> UserGraph:
+    """The graph of an .npz file; its nodes are called 0, 1, … and its classes by their numbers."""
     try:
         data = read_as_listed(path)
     except OutOfMemory:
         raise
     except BangsError as error:
         reason = str(error).replace(str(path), path.name)
-        file_diagnostics.add("bad-array", reason, "write the file again with numpy.savez")
-        return None
+        diagnostics.add("bad-array", reason, "write the file again with numpy.savez")
+        raise diagnostics.all_files.error() from None
     original = data.y.numpy()
     present = [str(label) for label in np.unique(original[original >= 0])]
     names = present if options.encoding is None else list(options.encoding.classes)
     unknown = [name for name in present if name not in names]
     if unknown:
-        file_diagnostics.add(
+        diagnostics.add(
             "unknown-class",
             f"unknown labels {listed(unknown)}; the model knows {listed(names)}",
             "write −1 where a label is unknown; a new class needs a new fit",
         )
-        return None
+        raise diagnostics.all_files.error()
     numbers = {int(name): number for number, name in enumerate(names) if name in present}
     y = np.array([numbers.get(int(label), -1) for label in original], dtype=np.int64)
     if warning := many_classes(len(names), int((y >= 0).sum())):
-        file_diagnostics.note(warning)
+        diagnostics.note(warning)
     split = every_public(data)
     if options.encoding is None:
-        _check_labels(y, names, split, file_diagnostics)
+        _check_labels(y, names, split, diagnostics)
         if options.two_labels and split is None:
-            check_two_labels(y, y >= 0, names, None, file_diagnostics)
-    file_diagnostics.note(f"{counted(int((y >= 0).sum()), 'label')} of {len(y):,} nodes in {listed(names)}")
+            check_two_labels(y, y >= 0, names, None, diagnostics)
+    diagnostics.note(f"{counted(int((y >= 0).sum()), 'label')} of {len(y):,} nodes in {listed(names)}")
     weighted = "edge_weight" if "edge_weight" in data else None
     absent = "and there is no array 'edge_weight'", "add it"
-    weighted = weight_as_fitted(weighted, options, absent, file_diagnostics)
-    x = array_as_fitted(data.get("x"), 0, options.encoding, file_diagnostics)
+    weighted = weight_as_fitted(weighted, options, absent, diagnostics)
+    x = array_as_fitted(data.get("x"), 0, options.encoding, diagnostics)
     if x is not None:
-        file_diagnostics.note(f"{counted(x.shape[1], 'feature')} a node")
+        diagnostics.note(f"{counted(x.shape[1], 'feature')} a node")
     index = data.edge_index.numpy()
     not_loop = index[0] != index[1]
     if not not_loop.all():
-        file_diagnostics.note(f"{counted(int((~not_loop).sum()), 'edge')} from a node to itself dropped")
+        diagnostics.note(f"{counted(int((~not_loop).sum()), 'edge')} from a node to itself dropped")
     weight = None if weighted is None else data.edge_weight.numpy()[not_loop]
-    edges = merged_edges(index[:, not_loop], weight, len(y), len(not_loop), options.directed, file_diagnostics)
+    edges = merged_edges(index[:, not_loop], weight, len(y), len(not_loop), options.directed, diagnostics)
     ids = np.array([str(node) for node in range(len(y))], dtype=object)
     encoding = options.encoding or Encoding(
         array=0 if x is None else int(x.shape[1]),
@@ -173,7 +151,7 @@ def _from_npz(path: Path, options: ReadOptions, diagnostics: Diagnostics) -> Gra
         weighted=weight is not None,
         fill=options.fill,
     )
-    return GraphParts(path.name, ids, edges, y, split, x, encoding)
+    return _user_graph(ids, edges, y, split, x, encoding, options, diagnostics)
 
 
 def _check_labels(
@@ -186,28 +164,37 @@ def _check_labels(
         return
     in_mask = ((split.train | split.val).any(dim=0)).numpy()
     nodes = np.flatnonzero(in_mask & (y < 0))
-    if len(nodes):
-        messages = [(None, f"node {int(node):,} is in train_mask or val_mask, but has no label") for node in nodes]
-        diagnostics.add_many("split-without-label", messages, "label it, or take it out of the mask")
+    remedy = "label it, or take it out of the mask"
+    message = "node {:,} is in train_mask or val_mask, but has no label".format
+    diagnostics.add_rows("split-without-label", [None] * len(nodes), lambda i: message(nodes[i]), remedy)
     if not split.train.any(dim=1).all():
         diagnostics.add("no-training", "train_mask holds no node", "let it hold some labelled ones")
 
 
-def _assembled(parts: GraphParts, options: ReadOptions, diagnostics: Diagnostics) -> UserGraph:
-    graph = Data(edge_index=parts.edges.edge_index, y=torch.from_numpy(parts.y), num_nodes=len(parts.ids))
-    if parts.edges.edge_weight is not None:
-        graph.edge_weight = parts.edges.edge_weight
-    encoding, x = parts.encoding, parts.x
+def _user_graph(
+    ids: npt.NDArray[np.object_],
+    edges: EdgeList,
+    y: npt.NDArray[np.int64],
+    split: Split | None,
+    x: Tensor | None,
+    encoding: Encoding,
+    options: ReadOptions,
+    diagnostics: FileDiagnostics,
+) -> UserGraph:
+    """The graph of the parts of a file without problems; it gets features made from the edges if `x` is None."""
+    diagnostics.all_files.raise_any()
+    graph = Data(edge_index=edges.edge_index, y=torch.from_numpy(y), num_nodes=len(ids))
+    if edges.edge_weight is not None:
+        graph.edge_weight = edges.edge_weight
     if x is None:
-        made, scale = standardised(graph, parts.ids, options.seed, encoding.structural)
+        made, scale = standardised(graph, ids, options.seed, encoding.structural)
         x, encoding = torch.from_numpy(made), replace(encoding, structural=scale)
-        file_diagnostics = diagnostics.of(parts.file)
-        file_diagnostics.note(
+        diagnostics.note(
             f"there are no features, so {counted(made.shape[1], 'feature')} were made from the edges: "
             "degree, log degree and spectral position"
         )
         if options.encoding is not None:
-            file_diagnostics.note("positions can be compared only if most nodes are those the model was fitted on")
+            diagnostics.note("positions can be compared only if most nodes are those the model was fitted on")
     graph.x = x
-    notes = list(dict.fromkeys(diagnostics.notes))
-    return UserGraph(graph, parts.ids, list(encoding.classes), encoding, parts.split, notes)
+    notes = list(dict.fromkeys(diagnostics.all_files.notes))
+    return UserGraph(graph, ids, list(encoding.classes), encoding, split, notes)
