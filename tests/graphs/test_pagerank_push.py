@@ -103,11 +103,11 @@ def test_columns_with_too_many_entries_get_a_larger_error_bound_which_is_logged(
     assert (whole - PPR()(graph).columns(nodes)).abs().max() <= coarse.bound + 1e-6
 
 
-@pytest.mark.parametrize("whole", [set(), {"cpu"}], ids=["pairs", "whole columns"])
+@pytest.mark.parametrize("devices", [{"cpu"}, set()], ids=["pairs", "whole columns"])
 def test_the_bound_of_several_columns_is_the_largest_of_theirs(
-    whole: set[str], monkeypatch: pytest.MonkeyPatch
+    devices: set[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(pagerank_push, "DENSE_DEVICES", whole)
+    monkeypatch.setattr(pagerank_push, "SPARSE_DEVICES", devices)
     monkeypatch.setattr(pagerank_push, "BLOCK_SIZE", 1)  # each by itself
     operator = Push(steps=4, error=0.05)(random_graph(12, 1, directed=True))
     bounds = [operator.pairs(torch.tensor([node])).bound for node in range(12)]
@@ -150,7 +150,7 @@ def test_whole_columns_as_a_gpu_pushes_them_are_the_pushed_ones(
 ) -> None:
     graph, nodes = random_graph(80, 5, directed, weighted), torch.arange(0, 80, 3)
     few = Push(error=error)(graph).pairs(nodes)
-    monkeypatch.setattr(pagerank_push, "DENSE_DEVICES", {"cpu"})
+    monkeypatch.setattr(pagerank_push, "SPARSE_DEVICES", set())
     for block in (pagerank_push.BLOCK_SIZE, 4 * 80):
         monkeypatch.setattr(pagerank_push, "BLOCK_SIZE", block)  # all columns at once, or four
         whole = Push(error=error)(graph).pairs(nodes)
@@ -163,7 +163,7 @@ def test_whole_columns_as_a_gpu_pushes_them_are_the_pushed_ones(
 def test_dense_columns_respect_the_bound_on_entries_too(monkeypatch: pytest.MonkeyPatch) -> None:
     graph, nodes = random_graph(300, 1), torch.arange(20)
     few = Push(error=1e-4)(graph).pairs(nodes, max_entries=1500)
-    monkeypatch.setattr(pagerank_push, "DENSE_DEVICES", {"cpu"})
+    monkeypatch.setattr(pagerank_push, "SPARSE_DEVICES", set())
     operator, widths, real = Push(error=1e-4)(graph), [], pagerank_push.push_dense
 
     def watched(hop: Any, start: Tensor, *rest: Any) -> tuple[Tensor, Tensor]:

@@ -14,7 +14,7 @@ from torch import Tensor
 
 from bangs.core.number_checks import check_integer, check_number
 from bangs.graphs.edges import EdgeList
-from bangs.graphs.neighbours import NeighbourLists, ragged_index
+from bangs.graphs.neighbours import NeighbourLists
 from bangs.graphs.sparse import Sparse
 from bangs.utils import signals
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from torch_geometric.data import Data
 
 BLOCK_SIZE = 2**24  # edges, or numbers of dense columns, processed at once
-DENSE_DEVICES = {"cuda"}  # devices on which dense columns over all edges are faster than sparse ones
+SPARSE_DEVICES = {"cpu"}  # devices on which sparse columns are faster than dense ones over all edges
 DENSE_RATIO = 2  # numbers of a dense column that take as much memory as one sparse entry
 TRIAL_COLUMNS = 8  # computed first to find the threshold
 THRESHOLD_FACTOR = 4.0  # by which the threshold grows if columns have too many entries
@@ -121,9 +121,9 @@ class PushOperator:
 
     def push(self, nodes: Tensor, threshold: float, max_entries: int | None) -> Pairs | None:
         """The columns of some nodes at a threshold, or None if they have more than `max_entries` entries."""
-        if self.into.device.type in DENSE_DEVICES:
-            return self._push_dense(nodes.to(self.into.device), threshold, max_entries)
-        return self._push_sparse(nodes.cpu().numpy(), threshold, max_entries)
+        if self.into.device.type in SPARSE_DEVICES:
+            return self._push_sparse(nodes.cpu().numpy(), threshold, max_entries)
+        return self._push_dense(nodes.to(self.into.device), threshold, max_entries)
 
     def _push_dense(self, nodes: Tensor, threshold: float, max_entries: int | None) -> Pairs | None:
         """The same as `_push_sparse` by dense columns [N, c], as many at once as a block or `max_entries` allow."""
@@ -149,8 +149,8 @@ class PushOperator:
     def _hop(self, x: Tensor) -> Tensor:
         """Ã x: [N, M] -> [N, M]."""
         out = torch.empty_like(x)
-        for rows, matrix in self._blocks(self.into):
-            out[rows] = matrix.matmul(x).add_(x[rows]).mul_(self._inverse_degrees[rows])
+        for rows, product in self._products(x, forward=True):
+            out[rows] = product
         return out
 
     def _push_sparse(self, nodes: Indices, threshold: float, max_entries: int | None) -> Pairs | None:
@@ -181,15 +181,18 @@ class PushOperator:
         None if a group of several nodes would push more than a block of edges at once.
         """
         shape = (len(nodes), len(self.into))
-        current = scipy.sparse.csr_array((np.ones(len(nodes)), nodes, np.arange(len(nodes) + 1)), shape=shape)
-        settled, bound = [], 0.0
+        start = np.ones(len(nodes)), nodes, np.arange(len(nodes) + 1)
+        current: scipy.sparse.csr_array[Any] = scipy.sparse.csr_array(start, shape=shape)
+        settled: list[scipy.sparse.csr_array[Any]] = []
+        bound = 0.0
         for _ in range(self.steps):
             large = current.data > threshold
             bound += float(current.data.max(initial=0.0, where=~large))
-            settled.append(_with_data(current, np.where(large, self.alpha * current.data, current.data)))
-            active = _with_data(current, np.where(large, (1 - self.alpha) * current.data, 0.0))
-            active.eliminate_zeros()
-            pushed = self._push_level(active)
+            settled.append(current.copy())
+            settled[-1].data[large] *= self.alpha
+            current.data = np.where(large, (1 - self.alpha) * current.data, 0.0)
+            current.eliminate_zeros()
+            pushed = self._push_level(current)
             if pushed is None:
                 return None
             current = pushed
@@ -197,33 +200,22 @@ class PushOperator:
 
     def _push_level(self, rows: "scipy.sparse.csr_array[Any]") -> "scipy.sparse.csr_array[Any] | None":
         """Rows [k, N] times Ãᵀ, reading only the edges of their nodes; None if those are too many at once."""
-        out = self._cpu_neighbours[1]
         nodes, local_index = np.unique(rows.indices, return_inverse=True)
-        starts, counts = out.row_ranges(torch.from_numpy(nodes.astype(np.int64)))
+        pushed = torch.from_numpy(nodes.astype(np.int64))
+        _, counts = self.out.row_ranges(pushed)
         if int(counts[torch.from_numpy(local_index)].sum()) > BLOCK_SIZE and rows.shape[0] > 1:
             return None
-        positions = ragged_index(starts, counts)
-        target = out.checked(out.nodes[positions].long())
+        _, target, weight = self.out.rows(pushed)
         # every node has a self-loop
         receivers = np.concatenate([target.numpy(), nodes])
-        value = (
-            np.ones(len(receivers))
-            if out.weights is None
-            else np.concatenate([out.weights[positions], np.ones(len(nodes))])
-        )
-        degree = self._cpu_neighbours[0].degree(torch.from_numpy(receivers.astype(np.int64)))
+        value = np.concatenate([weight.numpy(), np.ones(len(nodes))])
+        degree = self.into.degree(torch.from_numpy(receivers.astype(np.int64)))
         value *= (1 / (degree + 1.0)).double().numpy()
         row = np.concatenate([np.repeat(np.arange(len(nodes)), counts.numpy()), np.arange(len(nodes))])
         matrix = scipy.sparse.csr_array((value, (row, receivers)), shape=(len(nodes), rows.shape[1]))
         local = scipy.sparse.csr_array((rows.data, local_index, rows.indptr), shape=(rows.shape[0], len(nodes)))
         product: scipy.sparse.csr_array[Any] = local @ matrix
         return product
-
-    @cached_property
-    def _cpu_neighbours(self) -> tuple[NeighbourLists, NeighbourLists]:
-        """The neighbours by target and by source, on the CPU."""
-        into = _on_cpu(self.into)
-        return into, into if self.out is self.into else _on_cpu(self.out)
 
     @cached_property
     def _inverse_degrees(self) -> Tensor:
@@ -244,20 +236,22 @@ class PushOperator:
 
     def _iterate(self, x: Tensor, *, forward: bool) -> Tensor:
         """`steps` products with Ã, or its transpose, each in blocks of rows."""
-        neighbours = self.into if forward else self.out
-        first = x.to(neighbours.device)
+        first = x.to(self.into.device)
         current, buffer = first, torch.empty_like(first)
         for step in range(self.steps):
             signals.check()
-            signal = current if forward else current * self._inverse_degrees
-            for rows, matrix in self._blocks(neighbours):
-                product = matrix.matmul(signal) + signal[rows]
-                if forward:
-                    product *= self._inverse_degrees[rows]
+            for rows, product in self._products(current, forward):
                 torch.add(self.alpha * first[rows], product, alpha=1 - self.alpha, out=buffer[rows])
             # two buffers take turns; the argument is never overwritten
             current, buffer = buffer, torch.empty_like(first) if step == 0 and self.steps > 1 else current
         return current.to(x.device)
+
+    def _products(self, x: Tensor, forward: bool) -> Iterator[tuple[slice, Tensor]]:
+        """Ã x, or Ãᵀ x, in blocks of rows."""
+        x = x if forward else x * self._inverse_degrees
+        for rows, matrix in self._blocks(self.into if forward else self.out):
+            product = matrix.matmul(x).add_(x[rows])
+            yield rows, product.mul_(self._inverse_degrees[rows]) if forward else product
 
 
 def push_dense(
@@ -291,15 +285,6 @@ def _by_source(graph: "Data", into: NeighbourLists) -> NeighbourLists:
     if weight is None and graph.is_undirected():
         return into
     return NeighbourLists.of(EdgeList(graph.edge_index.flip(0), int(graph.num_nodes or 0), weight))
-
-
-def _on_cpu(neighbours: NeighbourLists) -> NeighbourLists:
-    parts = (neighbours.pointers, neighbours.nodes, neighbours.weights, neighbours.sums)
-    return NeighbourLists(*(part if part is None else part.cpu() for part in parts))  # type: ignore[arg-type]
-
-
-def _with_data(rows: "scipy.sparse.csr_array[Any]", data: "npt.NDArray[Any]") -> "scipy.sparse.csr_array[Any]":
-    return scipy.sparse.csr_array((data, rows.indices, rows.indptr), shape=rows.shape, copy=True)
 
 
 def _sum(parts: "list[scipy.sparse.csr_array[Any]]") -> "scipy.sparse.csr_array[Any]":

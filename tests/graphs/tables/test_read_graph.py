@@ -276,11 +276,11 @@ def test_a_small_column_of_names_is_left_out_too(tmp_path: Path) -> None:
     nodes = "id,who,label\n" + "".join(f"n{i},person {i},{'uv'[i % 2]}\n" for i in range(12))
     graph = read(tmp_path, nodes=nodes, edges="source,target\nn0,n1\nn1,n2\n")
     assert graph.columns.left_out == ("who",)
-    diagnostics = Diagnostics("here")
-    counted = ColumnStatistics("who", diagnostics.of("nodes.csv"), categorical=False)
-    counted.add(Table("nodes.csv", {"who": pa.chunked_array([[f"person {i}" for i in range(12)]])}, np.arange(12)))
+    diagnostics = Diagnostics("here").of("nodes.csv")
+    counted = ColumnStatistics("who", diagnostics, categorical=False)
+    counted.add(Table(diagnostics, {"who": pa.chunked_array([[f"person {i}" for i in range(12)]])}, np.arange(12)))
     assert counted.encoding() is None  # piece by piece as in one
-    assert "a different word in every cell" in diagnostics.notes[0]
+    assert "a different word in every cell" in diagnostics.all_files.notes[0]
 
 
 def test_numbers_with_signs_become_categories_with_a_note(tmp_path: Path) -> None:

@@ -70,7 +70,7 @@ class Manifest:
 def read_manifest(folder: Path) -> Manifest:
     """The manifest of a store; every size is checked against the files before anything is mapped."""
     manifest, _ = _read(folder)
-    _check(folder, manifest, _shapes(manifest))
+    _check(folder, manifest)
     return manifest
 
 
@@ -101,31 +101,24 @@ def _read(folder: Path) -> tuple[Manifest, Any]:
         raise InvalidInput(f"'{folder / FILE}' is damaged ({error}); convert the graph again") from error
 
 
-def _shapes(manifest: Manifest) -> dict[str, tuple[tuple[str, ...], tuple[int, ...]]]:
-    """The allowed types and the shape of every array; -1 is any size."""
+def _check(folder: Path, manifest: Manifest) -> None:
     nodes, edges = manifest.nodes, manifest.edges
-    expected: dict[str, tuple[tuple[str, ...], tuple[int, ...]]] = {}
-    for side in ("in", "out") if manifest.directed else ("in",):
-        expected |= {f"{side}.pointers": (("int64",), (nodes + 1,)), f"{side}.nodes": (("int32",), (edges,))}
-        if manifest.weighted:
-            expected |= {f"{side}.weights": (("float32",), (edges,)), f"{side}.sums": (("float32",), (nodes,))}
-    expected |= {
-        "features": (("float32", "float16"), (nodes, manifest.features)),
-        "labels": (("int32",), (nodes,)),
-    }
-    if "split" in manifest.arrays:
-        expected["split"] = (("int8",), (-1, nodes))
-    if "ids.bytes" in manifest.arrays:
-        expected |= {"ids.bytes": (("uint8",), (-1,)), "ids.ends": (("int64",), (nodes,))}
-    return expected
-
-
-def _check(folder: Path, manifest: Manifest, expected: dict[str, tuple[tuple[str, ...], tuple[int, ...]]]) -> None:
-    if not 1 <= manifest.nodes <= MAX_NODES or manifest.features < 1:
+    if not 1 <= nodes <= MAX_NODES or manifest.features < 1:
         raise InvalidInput(
             f"'{folder}' must hold 1 to {MAX_NODES:,} nodes with at least one feature, "
-            f"got {manifest.nodes:,} and {manifest.features:,}"
+            f"got {nodes:,} and {manifest.features:,}"
         )
+    # the allowed types and the shape of every array; -1 is any size
+    expected: dict[str, tuple[str, tuple[int, ...]]] = {}
+    for side in ("in", "out") if manifest.directed else ("in",):
+        expected |= {f"{side}.pointers": ("int64", (nodes + 1,)), f"{side}.nodes": ("int32", (edges,))}
+        if manifest.weighted:
+            expected |= {f"{side}.weights": ("float32", (edges,)), f"{side}.sums": ("float32", (nodes,))}
+    expected |= {"features": ("float32 or float16", (nodes, manifest.features)), "labels": ("int32", (nodes,))}
+    if "split" in manifest.arrays:
+        expected["split"] = ("int8", (-1, nodes))
+    if "ids.bytes" in manifest.arrays:
+        expected |= {"ids.bytes": ("uint8", (-1,)), "ids.ends": ("int64", (nodes,))}
     if unexpected := sorted(expected.keys() ^ manifest.arrays.keys()):
         what = "is missing" if unexpected[0] in expected else "is unknown"
         raise InvalidInput(f"array '{unexpected[0]}' of '{folder}' {what}; convert the graph again")
@@ -134,9 +127,9 @@ def _check(folder: Path, manifest: Manifest, expected: dict[str, tuple[tuple[str
         fits = len(array.shape) == len(shape) and all(
             side in (-1, actual) for side, actual in zip(shape, array.shape, strict=True)
         )
-        if array.dtype not in dtypes or not fits:
+        if array.dtype not in dtypes.split(" or ") or not fits:
             raise InvalidInput(
-                f"array '{name}' of '{folder}' must be {' or '.join(dtypes)} of shape {list(shape)}, "
+                f"array '{name}' of '{folder}' must be {dtypes} of shape {list(shape)}, "
                 f"got {array.dtype} of shape {list(array.shape)}; convert the graph again"
             )
         path = folder / f"{name}.bin"

@@ -72,7 +72,6 @@ def _refuse_unused_options(path: Path, from_store: bool, options: dict[str, Any]
 
 def _check_encoding(stored: Encoding, fitted: Encoding, path: Path) -> None:
     """Raises if a store was converted in another way than the fitted graph was read."""
-    reason = None
     if (stored.columns, stored.array) != (fitted.columns, fitted.array):
         reason = f"the columns of '{path}' became features in another way than those the model was fitted with"
     elif stored.directed != fitted.directed:
@@ -81,8 +80,9 @@ def _check_encoding(stored: Encoding, fitted: Encoding, path: Path) -> None:
     elif stored.weighted != fitted.weighted:
         ours, theirs = ("weights", "no weights") if stored.weighted else ("no weights", "weights")
         reason = f"the edges of '{path}' have {ours}, the model was fitted with {theirs}"
-    if reason is not None:
-        raise InvalidInput(f"{reason}; convert it again with --like and the store or folder of the fit")
+    else:
+        return
+    raise InvalidInput(f"{reason}; convert it again with --like and the store or folder of the fit")
 
 
 def _check_classes(store: Store, path: Path) -> None:

@@ -18,7 +18,7 @@ from bangs.utils.files import explain_write_errors, temporary_beside, write_atom
 class ArrayFile:
     """The file of an array; rows are appended, and `close` returns its shape and checksum."""
 
-    def __init__(self, path: Path, dtype: str, sides: tuple[int, ...] = ()):
+    def __init__(self, path: Path, dtype: str, sides: tuple[int, ...]):
         self.path, self.dtype, self.sides = path, dtype, sides
         self.rows = 0
         self.checksum = sha256()  # of what was written so far

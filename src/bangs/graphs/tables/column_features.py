@@ -139,7 +139,7 @@ class Encoder:
 
     def _report(self, kind: str, table: Table, name: str, mask: Mask, reason: str) -> None:
         remedy = self._remedies[kind]
-        table.report(self.diagnostics, kind, name, mask, lambda cell: f"column {name!r} holds {cell}, {reason}", remedy)
+        table.report(kind, name, mask, lambda cell: f"column {name!r} holds {cell}, {reason}", remedy)
 
 
 def check_columns(table: Table, encoding: Encoding, spare: Collection[str], diagnostics: FileDiagnostics) -> None:

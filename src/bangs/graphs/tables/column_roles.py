@@ -23,28 +23,27 @@ GUESSES: Mapping[str, tuple[str, ...]] = {
 }
 
 
-def node_roles(
-    table: Table, options: ReadOptions, diagnostics: FileDiagnostics, *, needs_label: bool
-) -> tuple[dict[str, str], list[str]] | None:
+def node_roles(table: Table, options: ReadOptions, *, needs_label: bool) -> tuple[dict[str, str], list[str]] | None:
     """The columns of the roles id, label and split, given or guessed, and the columns of features; None without an id.
 
     A column of `ignore` is never guessed. For a fitted model only the id is guessed, so that none of its features is
     taken as a label.
     """
+    diagnostics = table.diagnostics
     given = {role: options.role(role, table) for role in ("id", "label", "split")}
     fitted, ignore = options.encoding is not None, options.ignore
     reserved = [] if options.encoding is None else [column.name for column in options.encoding.columns]
-    if _lacks_header(table, diagnostics, "id,label,…"):
+    if _lacks_header(table, "id,label,…"):
         return None
-    id_column = _pick(table, "id", given["id"], [*reserved, *ignore], diagnostics)
+    id_column = _pick(table, "id", given["id"], [*reserved, *ignore])
     if id_column is None and given["id"] is None:
-        id_column = _first_unique(table, ignore, diagnostics)
+        id_column = _first_unique(table, ignore)
     if id_column is None:
         return None
     roles = {"id": id_column}
     for role in ("label", "split"):
         if given[role] is not None or not fitted:
-            column = _pick(table, role, given[role], [*roles.values(), *reserved, *ignore], diagnostics)
+            column = _pick(table, role, given[role], [*roles.values(), *reserved, *ignore])
             if column is not None:
                 roles[role] = column
     if "label" not in roles and needs_label and given["label"] is None:
@@ -70,20 +69,19 @@ def node_roles(
     return roles, features
 
 
-def edge_roles(
-    table: Table, options: ReadOptions, ids: IdIndex | None, diagnostics: FileDiagnostics
-) -> dict[str, str] | None:
+def edge_roles(table: Table, options: ReadOptions, ids: IdIndex | None) -> dict[str, str] | None:
     """The columns of the roles source, target and perhaps weight, given or guessed; None if an end has no column.
 
     A weight in `ignore` is never guessed.
     """
-    if _lacks_header(table, diagnostics, "source,target"):
+    diagnostics = table.diagnostics
+    if _lacks_header(table, "source,target"):
         return None
     given = {role: options.role(role, table) for role in ("source", "target", "weight")}
-    source = _pick(table, "source", given["source"], [], diagnostics)
-    target = _pick(table, "target", given["target"], [source], diagnostics)
+    source = _pick(table, "source", given["source"], [])
+    target = _pick(table, "target", given["target"], [source])
     left_out = options.ignore if given["weight"] is None else ()
-    weight = _pick(table, "weight", given["weight"], [source, target, *left_out], diagnostics)
+    weight = _pick(table, "weight", given["weight"], [source, target, *left_out])
     missing = [role for role, name in (("source", source), ("target", target)) if name is None]
     spare = [name for name in table.names if name not in (source, target, weight) and not is_unnamed(name)]
     if any(given[role] is not None for role in missing):
@@ -147,19 +145,17 @@ def check_names(
     return not absent
 
 
-def _pick(
-    table: Table, role: str, given: str | None, taken: Collection[str | None], diagnostics: FileDiagnostics
-) -> str | None:
+def _pick(table: Table, role: str, given: str | None, taken: Collection[str | None]) -> str | None:
     """The column of a role: the given one, or the first guess that exists and is not taken."""
     if given is not None:
         if given in taken:
-            diagnostics.add(
+            table.diagnostics.add(
                 "column-twice",
                 f"column {given!r} cannot be the {role} and something else",
                 "give every role its own column",
             )
             return None
-        return given if check_names(role, [given], table.names, diagnostics) else None
+        return given if check_names(role, [given], table.names, table.diagnostics) else None
     return guess(role, table.names, taken)
 
 
@@ -170,12 +166,12 @@ def guess(role: str, names: Sequence[str], taken: Collection[str | None]) -> str
     return next((name for name in columns if name is not None and name not in taken), None)
 
 
-def _first_unique(table: Table, ignore: Collection[str], diagnostics: FileDiagnostics) -> str | None:
+def _first_unique(table: Table, ignore: Collection[str]) -> str | None:
     first = next((name for name in table.names if name not in ignore), None)
     if first is not None and len(pc.unique(table.columns[first])) == len(table):
-        diagnostics.note(f"no column is called id; the first one, {first!r}, differs in every row")
+        table.diagnostics.note(f"no column is called id; the first one, {first!r}, differs in every row")
         return first
-    diagnostics.add(
+    table.diagnostics.add(
         "no-id-column",
         f"no column looks like an id (id, node, node_id …); the table has {listed(table.names)}",
         "name it with --id COLUMN, or add one: the names by which the edge table knows the nodes",
@@ -183,12 +179,12 @@ def _first_unique(table: Table, ignore: Collection[str], diagnostics: FileDiagno
     return None
 
 
-def _lacks_header(table: Table, diagnostics: FileDiagnostics, example: str) -> bool:
+def _lacks_header(table: Table, example: str) -> bool:
     """Whether the header holds numbers, which means that it is missing."""
     header = pa.array(table.names, pa.string())
     if len(header) == 0 or np.isnan(numbers(header).values).any():
         return False
-    diagnostics.add(
+    table.diagnostics.add(
         "no-header",
         f"its first row, {listed(table.names)}, holds numbers instead of names",
         f"put a first row with names above it: {example}",

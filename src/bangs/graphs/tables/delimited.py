@@ -64,7 +64,7 @@ def read_delimited(path: Path, diagnostics: FileDiagnostics, limits: Limits) -> 
             rows = wrong_rows.numbers(row, batch.num_rows)
             if len(rows):
                 row, last = int(rows[-1]) + 1, batch.column(len(header) - 1)[-1].as_py()
-            yield trimmed_table(path.name, names, pa.Table.from_batches([batch]).columns, rows, delimiter)
+            yield trimmed_table(diagnostics, names, pa.Table.from_batches([batch]).columns, rows, delimiter)
     except (pa.ArrowInvalid, UnicodeDecodeError) as error:
         _report_unreadable(path, str(error), diagnostics)
         return

@@ -55,7 +55,7 @@ class EdgeTable:
             ends = self._ends(table)
             weight = None
             if "weight" in self.roles:
-                weight = read_weights(table, self.roles["weight"], self.diagnostics)
+                weight = read_weights(table, self.roles["weight"])
             if not ends or self.nodes is None:
                 continue
             index = np.empty((2, len(table)), np.int64)
@@ -84,7 +84,7 @@ class EdgeTable:
         if not self.names:
             self.names = table.names
             ids = None if self.nodes is None else self.nodes.ids
-            self.roles = edge_roles(table, self.options, ids, self.diagnostics) or {}
+            self.roles = edge_roles(table, self.options, ids) or {}
         return {role: table.columns[self.roles[role]] for role in ("source", "target") if role in self.roles}
 
     def _add_unknown(self, role: str, table: Table, cells: Any, unknown: Mask) -> None:
@@ -155,16 +155,16 @@ _SPELLINGS = {
 }
 
 
-def read_weights(table: Table, name: str, diagnostics: FileDiagnostics) -> Weights:
+def read_weights(table: Table, name: str) -> Weights:
     """The weights [n] of the rows of an edge table; cells that are not weights are reported."""
-    numbers = read_numbers(table, name, diagnostics.all_files.notes)
+    numbers = read_numbers(table, name, table.diagnostics.all_files.notes)
     with np.errstate(invalid="ignore"):
         bad = numbers.missing | numbers.wrong | ~(numbers.values >= 0) | (numbers.values > MAX_MAGNITUDE)
     message = "the weight is {}, not a number from 0 to 1e30"
     remedy = (
         "correct it, or delete the row; --weight names another column, --ignore COLUMN gives all edges the same weight"
     )
-    table.report(diagnostics, "bad-weight", name, bad, message.format, remedy)
+    table.report("bad-weight", name, bad, message.format, remedy)
     return np.where(bad, 0, numbers.values).astype(np.float32)
 
 
@@ -194,10 +194,7 @@ def merged_edges(
     if weights is not None:
         _note_unusual_weights(weights, diagnostics)
     ends = np.stack([keys // nodes, keys % nodes])
-    has_edge = np.zeros(nodes, dtype=bool)
-    has_edge[ends] = True
-    isolated = nodes - int(has_edge.sum())
-    if isolated:
+    if isolated := int((np.bincount(ends.ravel(), minlength=nodes) == 0).sum()):
         diagnostics.note(f"{counted(isolated, 'node')} {'has' if isolated == 1 else 'have'} no edge")
     return EdgeList(torch.from_numpy(ends), nodes, None if weights is None else torch.from_numpy(weights).float())
 

@@ -70,4 +70,4 @@ def _table(frame: pd.DataFrame, names: list[str | None], diagnostics: FileDiagno
             diagnostics.add("column-type", message, f"drop it: X.drop(columns={name!r})")
         columns.append(text)
     names = [None if text is None else name for name, text in zip(names, columns, strict=True)]
-    return trimmed_table(FILE, names, columns, np.arange(len(frame)), drop_blank=False)
+    return trimmed_table(diagnostics, names, columns, np.arange(len(frame)), drop_blank=False)

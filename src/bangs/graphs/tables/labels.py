@@ -87,7 +87,6 @@ class LabelColumn:
         index = index_in(table.columns[self.name], pa.array(list(self._numbers), pa.string()))
         number = np.array(list(self._numbers.values()), np.int64)[index]
         table.report(
-            self.diagnostics,
             "unknown-class",
             self.name,
             number == -2,

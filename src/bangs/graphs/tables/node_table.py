@@ -130,7 +130,7 @@ class NodeTable:
     def _begin(self, table: Table) -> bool:
         """Find the roles of the columns from the first piece; returns whether there is an id column."""
         options, self.names = self.options, table.names
-        roles = node_roles(table, options, self.diagnostics, needs_label=self.learning)
+        roles = node_roles(table, options, needs_label=self.learning)
         if roles is None:
             return False
         self.roles, features = roles
@@ -150,7 +150,7 @@ class NodeTable:
 
     def _report_blanks(self, table: Table, name: str) -> None:
         blank, remedy = equals(table.columns[name], ""), "give every node an id, or delete the row"
-        table.report(self.diagnostics, "blank-id", name, blank, lambda _: f"the id (column {name!r}) is blank", remedy)
+        table.report("blank-id", name, blank, lambda _: f"the id (column {name!r}) is blank", remedy)
 
     def _report_repeats(self, rows: npt.NDArray[np.int64]) -> None:
         repeats, first = self.ids.repeats()

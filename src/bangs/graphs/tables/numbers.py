@@ -40,9 +40,8 @@ def read_numbers(table: Table, name: str, notes: list[str]) -> Numbers:
         if with_commas.wrong.sum() < plain.wrong.sum():
             present = int((~with_commas.missing).sum())  # not 0, since some cell is not missing but wrong
             if 1 - int(with_commas.wrong.sum()) / present > MAJORITY:
-                notes.append(
-                    f"{table.file}: column {quoted(name)} is written with decimal commas; read so, 1,234 as 1.234"
-                )
+                column = f"{table.diagnostics.file}: column {quoted(name)}"
+                notes.append(f"{column} is written with decimal commas; read so, 1,234 as 1.234")
             return with_commas
     return plain
 

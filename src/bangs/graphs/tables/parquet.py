@@ -66,7 +66,7 @@ def _as_tables(
                     f"keep arrays in features.npy, or leave the column out with --ignore {name}",
                 )
             columns.append(text)
-        yield trimmed_table(diagnostics.file, names, columns, np.arange(row, row + batch.num_rows))
+        yield trimmed_table(diagnostics, names, columns, np.arange(row, row + batch.num_rows))
         row += batch.num_rows
 
 

@@ -42,10 +42,10 @@ class SplitColumn:
         position = index_in(pc.utf8_lower(table.columns[self.name]), pa.array(list(_PART_OF), pa.string()))
         part = np.where(position < 0, -1, np.array(list(_PART_OF.values()), np.int8)[position]).astype(np.int8)
         remedy = "write train, val or test, or leave it blank; --split names another column"
-        table.report(self.diagnostics, "split-word", self.name, part < 0, "the split says {}".format, remedy)
+        table.report("split-word", self.name, part < 0, "the split says {}".format, remedy)
         unlabelled = ((part == 1) | (part == 2)) & (labels < 0)
         message, remedy = "the split says {}, but there is no label", "label the node, or leave its split blank"
-        table.report(self.diagnostics, "split-without-label", self.name, unlabelled, message.format, remedy)
+        table.report("split-without-label", self.name, unlabelled, message.format, remedy)
         outside = (part == 0) & (labels >= 0)
         self.outside += int(outside.sum())
         if not self.says_train:

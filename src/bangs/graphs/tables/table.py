@@ -30,7 +30,7 @@ class Limits:
 class Table:
     """Columns of text; a blank cell is ''."""
 
-    file: str
+    diagnostics: FileDiagnostics  # of its file
     columns: dict[str, Any]  # name -> pyarrow string [n], chunked
     rows: npt.NDArray[np.int64]  # [n], the number of each row in its file; the header is row 1
     delimiter: str = ","
@@ -47,19 +47,11 @@ class Table:
         """The memory used by the text."""
         return sum(int(column.nbytes) for column in self.columns.values())
 
-    def report(
-        self,
-        diagnostics: FileDiagnostics,
-        kind: str,
-        name: str,
-        mask: Mask,
-        message: Callable[[str], str],
-        remedy: str,
-    ) -> None:
+    def report(self, kind: str, name: str, mask: Mask, message: Callable[[str], str], remedy: str) -> None:
         """Report the cells of a column where the mask is true; `message` turns a quoted cell into a sentence."""
         positions, column = np.flatnonzero(mask), self.columns[name]
         rows = self.rows[positions]
-        diagnostics.add_rows(kind, rows, lambda i: message(quoted(column[int(positions[i])].as_py())), remedy)
+        self.diagnostics.add_rows(kind, rows, lambda i: message(quoted(column[int(positions[i])].as_py())), remedy)
 
 
 def column_names(header: Sequence[str], diagnostics: FileDiagnostics) -> list[str | None]:
@@ -85,7 +77,7 @@ def is_unnamed(name: str) -> bool:
 
 
 def trimmed_table(
-    file: str,
+    diagnostics: FileDiagnostics,
     names: Sequence[str | None],
     columns: Sequence[Any],
     rows: npt.NDArray[np.int64],
@@ -106,7 +98,7 @@ def trimmed_table(
         keep = pa.array(~blank)
         trimmed = {name: column.filter(keep) for name, column in trimmed.items()}
         rows = rows[~blank]
-    return Table(file, trimmed, rows, delimiter)
+    return Table(diagnostics, trimmed, rows, delimiter)
 
 
 def equals(cells: Any, text: str) -> npt.NDArray[np.bool_]:

@@ -3,7 +3,7 @@
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from pathlib import Path
 
@@ -42,7 +42,8 @@ class TableReader:
         limits, size, rows = self.options.limits, 0, 0
         max_rows = limits.nodes if self.path.stem == "nodes" else limits.edges
         try:
-            for table in self._pieces(diagnostics):
+            for piece in self._pieces(diagnostics):
+                table = replace(piece, diagnostics=self.diagnostics)  # also if those of this reading are dropped
                 rows += len(table)
                 size += table.nbytes
                 if size > limits.bytes:
