@@ -11,6 +11,7 @@ from bangs.errors import InvalidInput
 from bangs.graphs import tables
 from bangs.graphs.store import convert_from, read_user_graph
 from bangs.graphs.tables.dates import FORMATS, read_dates
+from bangs.graphs.tables.fitted_encoding import Date
 from bangs.graphs.tables.read_options import ReadOptions
 from tests.graphs.tables.messy_folders import FOLDERS, write
 from tests.graphs.tables.sample_tables import EDGES, NODES, edges_of, folder
@@ -190,7 +191,7 @@ def test_the_same_days_in_any_format_are_the_same_features(tmp_path: Path, form:
     graph = tables.read(dated(tmp_path, dates))
     assert graph.data.x.tolist() == plain.data.x.tolist()
     (column,) = graph.columns.columns
-    assert isinstance(column, tables.Date)
+    assert isinstance(column, Date)
     assert column.form == form
 
 

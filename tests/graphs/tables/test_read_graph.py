@@ -18,6 +18,7 @@ from bangs.graphs.splits import validation_split
 from bangs.graphs.store import convert_from
 from bangs.graphs.tables.column_statistics import ColumnStatistics
 from bangs.graphs.tables.diagnostics import Diagnostics
+from bangs.graphs.tables.fitted_encoding import Categorical
 from bangs.graphs.tables.read_options import ReadOptions
 from bangs.graphs.tables.table import Table
 from tests.graphs.tables.sample_tables import EDGES, NODES, folder
@@ -263,7 +264,7 @@ def test_rare_categories_become_one_and_names_are_left_out(tmp_path: Path) -> No
     rows = [f"n{i},town {i % 60 if i < 180 else 0},{i}x,m{i % 150},{'uv'[i % 2]}" for i in range(200)]
     graph = read(tmp_path, nodes="id,town,name,mail,label\n" + "\n".join(rows) + "\n", edges="source,target\nn0,n1\n")
     (town,) = graph.columns.columns
-    assert isinstance(town, tables.Categorical)
+    assert isinstance(town, Categorical)
     assert len(town.levels) == 50
     assert town.other
     assert graph.data.x.sum(dim=1).tolist() == [1.0] * 200

@@ -1,7 +1,6 @@
 """Graphs on disk, of any size."""
 
 from bangs.graphs.store.convert import convert_from
-from bangs.graphs.store.manifest import Manifest
 from bangs.graphs.store.node_names import NodeNames, are_node_names, node_index
 from bangs.graphs.store.store_folder import is_store
 from bangs.graphs.store.store_reference import StoreReference
@@ -9,7 +8,6 @@ from bangs.graphs.store.stored_graph import Store, StoredGraph, check_edges, map
 from bangs.graphs.store.user_graph import read_user_graph
 
 __all__ = [
-    "Manifest",
     "NodeNames",
     "Store",
     "StoreReference",

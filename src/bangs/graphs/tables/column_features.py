@@ -48,7 +48,6 @@ class Encoder:
         self.columns, self.fill, self.diagnostics = encoding.columns, encoding.fill, diagnostics
         self.width = sum(len(column.features) for column in encoding.columns)
         self._remedies = _REMEDIES[kind]
-        self._number_notes: list[str] = []  # about how numbers are written
         self._filled: dict[str, int] = {}
         self._new_levels: dict[str, tuple[int, list[str]]] = {}  # column -> number of cells, and some new levels
 
@@ -78,7 +77,6 @@ class Encoder:
 
     def note(self) -> None:
         """Note what was filled and which levels were unknown in all pieces."""
-        self.diagnostics.all_files.notes += dict.fromkeys(self._number_notes)
         for name, blanks in self._filled.items():
             self.diagnostics.note(f"{counted(blanks, 'blank')} of column {name!r} filled with its mean")
         for name, (count, examples) in self._new_levels.items():
@@ -93,7 +91,7 @@ class Encoder:
             days, blank = read_dates(cells, column.form), is_missing(cells)
             numbers = Numbers(days, blank, np.isnan(days) & ~blank)
         else:
-            numbers = read_numbers(table, column.name, self._number_notes)
+            numbers = read_numbers(table, column.name, self.diagnostics.all_files.notes)
         if self._report_bad(table, column, numbers):
             return
         if numbers.missing.any():

@@ -62,8 +62,9 @@ class LabelColumn:
             self._report_placeholders(present, unlabelled)
             present = self._merged(present)
         self.names = _sorted(present) if fitted is None else list(fitted.classes)
-        classes = {self._spelling(name): number for number, name in enumerate(self.names)}
-        self._numbers = {label: -1 if label in unknown else classes.get(self._spelling(label), -2) for label in labels}
+        fold = str.casefold if self.options.labels_ignore_case else str
+        classes = {fold(name): number for number, name in enumerate(self.names)}
+        self._numbers = {label: -1 if label in unknown else classes.get(fold(label), -2) for label in labels}
         if unlabelled:
             mean = "label {} means" if len(unlabelled) == 1 else "labels {} mean"
             rows = counted(sum(self.counts.counter[label] for label in unlabelled), "row")
@@ -94,9 +95,6 @@ class LabelColumn:
             "correct it or leave it blank; a new class needs a new fit",
         )
         return np.maximum(number, -1)
-
-    def _spelling(self, label: str) -> str:
-        return label.casefold() if self.options.labels_ignore_case else label
 
     def _unknown(self, labels: Sequence[str]) -> set[str]:
         """The labels that mean "no label"."""

@@ -66,7 +66,13 @@ class NodeTable:
             if not usable:
                 continue
             ids = table.columns[self.roles["id"]]
-            self._report_blanks(table, self.roles["id"])
+            table.report(
+                "blank-id",
+                self.roles["id"],
+                equals(ids, ""),
+                lambda _: f"the id (column {self.roles['id']!r}) is blank",
+                "give every node an id, or delete the row",
+            )
             keys.append(id_keys(ids))
             respelled = without_trailing_zeros(ids)
             plain_keys.append(keys[-1] if respelled.equals(ids) else id_keys(respelled))
@@ -148,28 +154,17 @@ class NodeTable:
         ]
         return True
 
-    def _report_blanks(self, table: Table, name: str) -> None:
-        blank, remedy = equals(table.columns[name], ""), "give every node an id, or delete the row"
-        table.report("blank-id", name, blank, lambda _: f"the id (column {name!r}) is blank", remedy)
-
     def _report_repeats(self, rows: npt.NDArray[np.int64]) -> None:
         repeats, first = self.ids.repeats()
         if not len(repeats):
             return
-        ids = self._ids_at(repeats)
+        ids: list[str] = []
+        for table in self.reader:
+            is_repeat = np.isin(table.rows, rows[repeats])
+            ids += table.columns[self.roles["id"]].filter(pa.array(is_repeat)).to_pylist()
         self.diagnostics.add_rows(
             "duplicate-id",
             rows[repeats],
-            lambda i: f"id {quoted(ids[int(repeats[i])])} is already in row {rows[first[i]]:,}",
+            lambda i: f"id {quoted(ids[i])} is already in row {rows[first[i]]:,}",
             "give every node one row and an id of its own; --id names another column",
         )
-
-    def _ids_at(self, nodes: npt.NDArray[np.int64]) -> dict[int, str]:
-        """The ids of some nodes, from another reading."""
-        ids, start = {}, 0
-        for table in self.reader:
-            in_piece = nodes[(nodes >= start) & (nodes < start + len(table))]
-            cells = table.columns[self.roles["id"]]
-            ids.update({int(node): cells[int(node - start)].as_py() for node in in_piece})
-            start += len(table)
-        return ids
