@@ -38,15 +38,18 @@ class Header:
 
 def npz_headers(path: Path, names: Collection[str]) -> dict[str, Header]:
     """The headers of those of the named arrays that an .npz file has, by name."""
+    headers = {}
     with _archive(path, names) as (archive, members):
-        return {name: _member_header(archive, member, name, path) for name, member in members.items()}
+        for name, member in members.items():
+            with archive.open(member) as content:
+                headers[name] = _header(content, member.file_size, f"array '{name}' of {path}")
+    return headers
 
 
 def read_npz(path: Path, names: Collection[str]) -> dict[str, Array]:
     """Those of the named arrays that an .npz file has, by name."""
     with _archive(path, names) as (archive, members):
-        headers = {name: _member_header(archive, member, name, path) for name, member in members.items()}
-        check_room(sum(header.nbytes for header in headers.values()), str(path))
+        check_room(sum(member.file_size for member in members.values()), str(path))
         arrays = {}
         for name, member in members.items():
             with archive.open(member) as content:
@@ -112,11 +115,6 @@ def _archive(path: Path, names: Collection[str]) -> Iterator[tuple[ZipFile, dict
             raise
         except Exception as error:  # a broken archive may raise any error
             raise InvalidInput(f"{path} is not a valid .npz file: {error}") from error
-
-
-def _member_header(archive: ZipFile, member: ZipInfo, name: str, path: Path) -> Header:
-    with archive.open(member) as content:
-        return _header(content, member.file_size, f"array '{name}' of {path}")
 
 
 def _header(file: IO[bytes], size: int, what: str) -> Header:

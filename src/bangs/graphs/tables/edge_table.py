@@ -9,8 +9,9 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 import torch
+from torch_geometric.data import Data
 
-from bangs.graphs.edges import EdgeList, merged, mirrored
+from bangs.graphs.edges import merged, mirrored
 from bangs.graphs.tables.column_roles import edge_roles
 from bangs.graphs.tables.diagnostics import FileDiagnostics, counted, listed, quoted
 from bangs.graphs.tables.node_table import NodeTable
@@ -170,8 +171,8 @@ def read_weights(table: Table, name: str) -> Weights:
 
 def merged_edges(
     index: Indices, weight: Weights | None, nodes: int, rows: int, directed: bool, diagnostics: FileDiagnostics
-) -> EdgeList:
-    """The edges of a file with `rows` rows, without repeats, in both directions unless directed.
+) -> Data:
+    """A graph of the edges of a file with `rows` rows, without repeats, in both directions unless directed.
 
     The given edges have no self-loops. Weights of a repeated edge add up; of two opposite edges of an undirected graph
     the larger weight counts.
@@ -196,7 +197,10 @@ def merged_edges(
     ends = np.stack([keys // nodes, keys % nodes])
     if isolated := int((np.bincount(ends.ravel(), minlength=nodes) == 0).sum()):
         diagnostics.note(f"{counted(isolated, 'node')} {'has' if isolated == 1 else 'have'} no edge")
-    return EdgeList(torch.from_numpy(ends), nodes, None if weights is None else torch.from_numpy(weights).float())
+    graph = Data(edge_index=torch.from_numpy(ends), num_nodes=nodes)
+    if weights is not None:
+        graph.edge_weight = torch.from_numpy(weights).float()
+    return graph
 
 
 def _note_unusual_weights(weights: npt.NDArray[np.float64], diagnostics: FileDiagnostics) -> None:

@@ -14,7 +14,6 @@ from torch_geometric.data import Data
 from bangs.core.types import Split
 from bangs.errors import BangsError, OutOfMemory
 from bangs.graphs.datasets.npz import read_as_listed
-from bangs.graphs.edges import EdgeList
 from bangs.graphs.sparse import to_torch
 from bangs.graphs.splits import every_public
 from bangs.graphs.tables.column_roles import weight_as_fitted
@@ -85,10 +84,11 @@ def _from_folder(folder: Path, options: ReadOptions, diagnostics: Diagnostics) -
     index = np.concatenate([index for index, _ in pieces], axis=1)
     weights = [weight for _, weight in pieces if weight is not None]
     weight = np.concatenate(weights) if weights else None
-    merged = merged_edges(index, weight, nodes.size, edges.rows, options.directed, edges.diagnostics)
+    graph = merged_edges(index, weight, nodes.size, edges.rows, options.directed, edges.diagnostics)
     ids = np.array([name for block in blocks for name in block.ids.to_pylist()], dtype=object)
     x = _features(np.concatenate([block.features for block in blocks]), padded(array, len(nodes.added)))
-    return _user_graph(ids, merged, y, split, x, encoding, options, nodes.diagnostics)
+    graph.update({"x": x, "y": torch.from_numpy(y)})
+    return _user_graph(graph, ids, split, encoding, options, nodes.diagnostics)
 
 
 def _features(dense: npt.NDArray[np.float32], array: Any) -> Tensor | None:
@@ -142,7 +142,7 @@ def _from_npz(path: Path, options: ReadOptions, diagnostics: FileDiagnostics) ->
     if not not_loop.all():
         diagnostics.note(f"{counted(int((~not_loop).sum()), 'edge')} from a node to itself dropped")
     weight = None if weighted is None else data.edge_weight.numpy()[not_loop]
-    edges = merged_edges(index[:, not_loop], weight, len(y), len(not_loop), options.directed, diagnostics)
+    graph = merged_edges(index[:, not_loop], weight, len(y), len(not_loop), options.directed, diagnostics)
     ids = np.array([str(node) for node in range(len(y))], dtype=object)
     encoding = options.encoding or Encoding(
         array=0 if x is None else int(x.shape[1]),
@@ -151,7 +151,8 @@ def _from_npz(path: Path, options: ReadOptions, diagnostics: FileDiagnostics) ->
         weighted=weight is not None,
         fill=options.fill,
     )
-    return _user_graph(ids, edges, y, split, x, encoding, options, diagnostics)
+    graph.update({"x": x, "y": torch.from_numpy(y)})
+    return _user_graph(graph, ids, split, encoding, options, diagnostics)
 
 
 def _check_labels(
@@ -172,29 +173,18 @@ def _check_labels(
 
 
 def _user_graph(
-    ids: npt.NDArray[np.object_],
-    edges: EdgeList,
-    y: npt.NDArray[np.int64],
-    split: Split | None,
-    x: Tensor | None,
-    encoding: Encoding,
-    options: ReadOptions,
-    diagnostics: FileDiagnostics,
+    graph: Data, ids: Any, split: Split | None, encoding: Encoding, options: ReadOptions, diagnostics: FileDiagnostics
 ) -> UserGraph:
-    """The graph of the parts of a file without problems; it gets features made from the edges if `x` is None."""
+    """The graph of a file without problems; if it has no features, they are made from the edges."""
     diagnostics.all_files.raise_any()
-    graph = Data(edge_index=edges.edge_index, y=torch.from_numpy(y), num_nodes=len(ids))
-    if edges.edge_weight is not None:
-        graph.edge_weight = edges.edge_weight
-    if x is None:
+    if graph.x is None:
         made, scale = standardised(graph, ids, options.seed, encoding.structural)
-        x, encoding = torch.from_numpy(made), replace(encoding, structural=scale)
+        graph.x, encoding = torch.from_numpy(made), replace(encoding, structural=scale)
         diagnostics.note(
             f"there are no features, so {counted(made.shape[1], 'feature')} were made from the edges: "
             "degree, log degree and spectral position"
         )
         if options.encoding is not None:
             diagnostics.note("positions can be compared only if most nodes are those the model was fitted on")
-    graph.x = x
     notes = list(dict.fromkeys(diagnostics.all_files.notes))
     return UserGraph(graph, ids, list(encoding.classes), encoding, split, notes)

@@ -84,13 +84,7 @@ class TableReader:
 def open_table(
     folder: Path, stem: str, options: ReadOptions, diagnostics: Diagnostics, *, hold: bool
 ) -> TableReader | None:
-    """The reader of the table `stem` of a folder; None if there is no such table, which is reported."""
-    path = find(folder, stem, diagnostics)
-    return None if path is None else TableReader(path, options, diagnostics.of(path.name), hold)
-
-
-def find(folder: Path, stem: str, diagnostics: Diagnostics) -> Path | None:
-    """The file `stem.csv`, `stem.tsv` or `stem.parquet` of a folder; None if there is none, which is reported."""
+    """The reader of `stem.csv`, `stem.tsv` or `stem.parquet` of a folder; None if there is none, which is reported."""
     if any("\ud800" <= letter <= "\udfff" for letter in str(folder)):  # surrogates stand for bytes that are not UTF-8
         remedy = "rename it, or copy the tables elsewhere"
         diagnostics.of(str(folder)).add("path", "the folder's name is not UTF-8", remedy)
@@ -102,7 +96,7 @@ def find(folder: Path, stem: str, diagnostics: Diagnostics) -> Path | None:
         message = f"both {joined} exist, and only one can be the {stem} table"
         diagnostics.of(stem).add("two-tables", message, "remove or rename one")
     if files:
-        return files[0]
+        return TableReader(files[0], options, diagnostics.of(files[0].name), hold)
     others = [name for name in names if os.path.lexists(folder / name)]
     if others:
         remedy = "put a plain file in its place; pipes, devices and folders are not read"
