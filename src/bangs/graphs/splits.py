@@ -92,10 +92,8 @@ def per_class(
         drawn = labelled[torch.randperm(len(labelled), generator=generator)]
         by_label = drawn[torch.argsort(y[drawn], stable=True)]
         rank = torch.arange(len(by_label)) - starts[y[by_label]]
-        train = torch.zeros(len(y), dtype=torch.bool)
-        train[by_label[rank < quota[y[by_label]]]] = True
-        unused = drawn[~train[drawn]]
-        masks[0, run] = train
+        masks[0, run, by_label[rank < quota[y[by_label]]]] = True
+        unused = drawn[~masks[0, run, drawn]]
         masks[1, run, unused[:val]] = True
         masks[2, run, unused[val : None if test is None else val + test]] = True
     return Split(*masks)

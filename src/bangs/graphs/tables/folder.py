@@ -26,10 +26,10 @@ def read_folder(
 ) -> tuple[NodeTable, EdgeTable, Any, Encoding]:
     """Read a folder's tables; returns the node table, the edge table, the feature array and the encoding of columns.
 
-    All problems are raised at once. `take_edges` gets every piece of the edges [2, n] and their
-    weights, and the number of nodes. `take_nodes` then gets every piece of the nodes, and the array [N, F] of more
-    features, or None. With `in_memory` the text is kept between the two readings of the node table, the array is
-    loaded at once, and labels are required.
+    All problems are raised at once. `take_edges` gets every piece of the edges [2, n] and their weights, and the number
+    of nodes. `take_nodes` then gets every piece of the nodes, and the array [N, F] of more features, or None. With
+    `in_memory` the text is kept between the two readings of the node table, the array is loaded at once, and labels are
+    required.
     """
     readers = {stem: open_table(folder, stem, options, diagnostics, hold=in_memory) for stem in ("nodes", "edges")}
     nodes = edges = None

@@ -7,13 +7,14 @@ from typing import Any, Literal
 import numpy as np
 import pandas as pd
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from bangs.graphs.tables.column_features import Encoder, Matrix, check_columns
 from bangs.graphs.tables.column_statistics import ColumnStatistics, column_encodings
 from bangs.graphs.tables.diagnostics import Diagnostics, FileDiagnostics
 from bangs.graphs.tables.fitted_encoding import Encoding
 from bangs.graphs.tables.parquet import as_text
-from bangs.graphs.tables.table import Limits, Table, column_names, trimmed_table
+from bangs.graphs.tables.table import Limits, Table, column_names
 
 FILE = "X"
 _CELLS = str | int | float | np.generic | Decimal | date | type(None) | type(pd.NA) | type(pd.NaT)
@@ -55,8 +56,8 @@ def encode_frame(
 
 def _table(frame: pd.DataFrame, names: list[str | None], diagnostics: FileDiagnostics) -> Table:
     """The cells of a frame as text; rows are counted from 0, as by `iloc`."""
-    columns: list[Any] = []
-    for position, name in enumerate(frame.columns):
+    columns: dict[str, Any] = {}
+    for position, (label, name) in enumerate(zip(frame.columns, names, strict=True)):
         column = frame.iloc[:, position]
         if isinstance(column.dtype, pd.SparseDtype):
             column = column.astype(column.dtype.subtype)
@@ -66,8 +67,8 @@ def _table(frame: pd.DataFrame, names: list[str | None], diagnostics: FileDiagno
             column = column if refused else pd.Series([None if pd.isna(cell) else str(cell) for cell in column])
         text = None if refused else as_text(pa.chunked_array([pa.Array.from_pandas(column)]), Limits())
         if text is None:
-            message = f"column {name!r} holds {[*refused, column.dtype][0]}, which is neither number, word nor date"
-            diagnostics.add("column-type", message, f"drop it: X.drop(columns={name!r})")
-        columns.append(text)
-    names = [None if text is None else name for name, text in zip(names, columns, strict=True)]
-    return trimmed_table(diagnostics, names, columns, np.arange(len(frame)), drop_blank=False)
+            message = f"column {label!r} holds {[*refused, column.dtype][0]}, which is neither number, word nor date"
+            diagnostics.add("column-type", message, f"drop it: X.drop(columns={label!r})")
+        elif name is not None:  # None is a repeated name, which is reported
+            columns[name] = pc.utf8_trim_whitespace(text)
+    return Table(diagnostics, columns, np.arange(len(frame)))

@@ -82,14 +82,12 @@ def trimmed_table(
     columns: Sequence[Any],
     rows: npt.NDArray[np.int64],
     delimiter: str = ",",
-    *,
-    drop_blank: bool = True,
 ) -> Table:
-    """A table of trimmed text, without its blank rows if `drop_blank`; columns without a name are left out."""
+    """A table of trimmed text, without its blank rows; columns without a name are left out."""
     trimmed = {
         name: pc.utf8_trim_whitespace(column) for name, column in zip(names, columns, strict=True) if name is not None
     }
-    blank = np.full(len(rows), drop_blank)
+    blank = np.ones(len(rows), bool)
     for column in trimmed.values():
         if not blank.any():
             break
