@@ -4,6 +4,7 @@ import os
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from io import BufferedReader
 from math import prod
 from pathlib import Path
 from typing import IO, Any
@@ -80,7 +81,7 @@ def map_npy(path: Path) -> Array:
 
 
 @contextmanager
-def open_regular(path: Path) -> Iterator[IO[bytes]]:
+def open_regular(path: Path) -> Iterator[BufferedReader]:
     """A regular file, or a link to one, open for reading; a pipe or device is refused before it can hang."""
     try:
         with open_to_read(path, follow=True) as file:

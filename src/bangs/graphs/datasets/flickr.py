@@ -9,10 +9,11 @@ import numpy.typing as npt
 import torch
 from torch_geometric.data import Data
 
-from bangs.errors import DataUnavailable, InvalidInput
+from bangs.errors import InvalidInput
 from bangs.graphs.array_checks import check_indices
 from bangs.graphs.edges import undirected
-from bangs.graphs.safe_numpy_files import read_npy, read_npz
+from bangs.graphs.safe_numpy_files import open_regular, read_npy, read_npz
+from bangs.utils.files import check_size
 
 LINKS, FEATURES, CLASSES, ROLES = "adj_full.npz", "feats.npy", "class_map.json", "role.json"
 MAX_BYTES = 2**28  # of one JSON file
@@ -86,11 +87,10 @@ def _roles(path: Path, nodes: int) -> npt.NDArray[np.int64]:
 
 
 def _json(path: Path) -> Any:
+    with open_regular(path) as file:
+        check_size(file, path, MAX_BYTES)
+        content = file.read()
     try:
-        if path.stat().st_size > MAX_BYTES:
-            raise InvalidInput(f"{path} has over {MAX_BYTES} bytes; it is refused")
-        return json.loads(path.read_bytes())
-    except OSError as error:
-        raise DataUnavailable(f"{path} cannot be read: {error.strerror or error}") from error
+        return json.loads(content)
     except (ValueError, RecursionError) as error:
         raise InvalidInput(f"{path} is not JSON: {error}") from error
