@@ -8,7 +8,7 @@ thousands of neighbours.
 
 import torch
 
-from bangs.estimator.explanation_facts import reasons
+from bangs.estimator.explanation import explain
 from bangs.graphs.edges import EdgeList
 from bangs.report.predictions_csv import predictions, pseudo_labels
 from bangs.runs.candidate_log import CandidateLog
@@ -56,7 +56,7 @@ def main() -> None:
     run = made_up(args.nodes, args.edges, args.adopted)
     names, classes = [f"node-{node}" for node in range(args.nodes)], [f"class {label}" for label in range(CLASSES)]
     acts = {
-        "the reasons of one node": lambda: reasons(run, int(run.candidate_log.node[0])),
+        "the reasons of one node": lambda: explain(run, int(run.candidate_log.node[0]), names, classes),
         f"pseudo_labels.csv, {args.adopted:,} rows": lambda: pseudo_labels(run, names, classes),
         f"predictions.csv, {args.nodes:,} rows": lambda: "".join(predictions(run, names, classes)),
     }

@@ -7,8 +7,8 @@ import torch
 
 from bangs.errors import InvalidInput
 from bangs.estimator.classifier import SelfTrainingClassifier
-from bangs.estimator.explanation_facts import influences, neighbours, origins, reasons
-from bangs.estimator.explanation_text import as_text
+from bangs.estimator.explanation import Explanation, explain
+from bangs.estimator.explanation_facts import influences, neighbours, origins
 from bangs.graphs.edges import EdgeList
 from bangs.graphs.pagerank import PPR, ExactPPR
 from bangs.graphs.pagerank_truncated import TruncatedPPR
@@ -51,6 +51,10 @@ def line_graph(log: CandidateLog | None = None) -> Snapshot:
         chosen=2,
         rows=[{"round": 0}, {"round": 1}, {"round": 2}],
     )
+
+
+def explained(snapshot: Snapshot, node: int) -> Explanation:
+    return explain(snapshot, node, list("abcd"), ["u", "v"])
 
 
 def test_influence_is_the_row_of_personalised_pagerank() -> None:
@@ -99,26 +103,26 @@ def test_only_labels_older_than_an_adoption_count_for_it() -> None:
 def test_a_node_out_of_reach_of_labels_has_no_influences() -> None:
     snapshot = line_graph()
     snapshot.graph.edge_index[:] = 1
-    node_reasons = reasons(snapshot, 2)
-    assert node_reasons.influences == []
-    assert node_reasons.support == [0.0, 0.0]
-    assert node_reasons.reach == 0
-    assert node_reasons.neighbours == []
+    explanation = explained(snapshot, 2)
+    assert explanation.influences == []
+    assert explanation.support == {"u": 0.0, "v": 0.0}
+    assert explanation.reach == 0
+    assert explanation.neighbours == []
 
 
 def test_an_adoption_is_told_with_its_place_in_the_round() -> None:
     snapshot = line_graph(candidate_log((1, 2, True, 1), (1, 1, True, 0)))
-    adoption = reasons(snapshot, 1).adoption
+    adoption = explained(snapshot, 1).adoption
     assert adoption is not None
     assert (adoption.round, adoption.label, adoption.rank, adoption.among, adoption.used, adoption.stderr) == (
         1,
-        0,
+        "u",
         2,
         2,
         True,
         None,
     )
-    assert reasons(snapshot, 0).adoption is None
+    assert explained(snapshot, 0).adoption is None
 
 
 def test_origins_tell_given_held_adopted_and_predicted_apart() -> None:
@@ -142,24 +146,24 @@ def test_a_node_is_not_its_own_neighbour_and_several_edges_make_one() -> None:
     snapshot = line_graph()
     weight = torch.tensor([9.0, 2.0, 1.0, 4.0, 0.0])
     edges = EdgeList(torch.tensor([[1, 0, 0, 2, 3], [1, 1, 1, 1, 1]]), 4, weight)
-    node_reasons = reasons(replace(snapshot, graph=edges), 1)
-    assert [(item.node, item.weight, item.origin, item.label) for item in node_reasons.neighbours] == [
-        (2, 4.0, "predicted", 1),
-        (0, 3.0, "given", 0),
+    explanation = explained(replace(snapshot, graph=edges), 1)
+    assert [(item.node, item.weight, item.origin, item.label) for item in explanation.neighbours] == [
+        ("c", 4.0, "predicted", "v"),
+        ("a", 3.0, "given", "u"),
     ]
-    assert node_reasons.degree == 2
+    assert explanation.degree == 2
     heaviest = neighbours(replace(snapshot, graph=edges), [0, 1, 1], top=1)
-    assert heaviest == [([], 0), (node_reasons.neighbours[:1], 2), (node_reasons.neighbours[:1], 2)]
+    assert [([item.node for item in nearest], degree) for nearest, degree in heaviest] == [([], 0), ([2], 2), ([2], 2)]
 
 
 def test_where_nobody_else_is_heard_the_words_say_so() -> None:
     alone = replace(line_graph(), graph=EdgeList(torch.tensor([[1], [1]]), 4))
-    assert "It has no neighbours: its own features decide." in as_text(reasons(alone, 1), list("abcd"), ["u", "v"])
+    assert "It has no neighbours: its own features decide." in explained(alone, 1).text
 
 
 def test_a_node_that_is_not_there_is_a_sentence() -> None:
     with pytest.raises(InvalidInput, match="numbered 0 … 3"):
-        reasons(line_graph(), 4)
+        explained(line_graph(), 4)
 
 
 def soft_line() -> Snapshot:
@@ -171,16 +175,15 @@ def soft_line() -> Snapshot:
 
 
 def test_a_soft_label_is_told_with_its_probabilities_and_its_weight() -> None:
-    node_reasons = reasons(soft_line(), 1)
-    assert node_reasons.origin == "soft"
-    assert node_reasons.adoption is None
-    assert node_reasons.soft is not None
-    assert (node_reasons.soft.round, node_reasons.soft.weight) == (2, 0.5)
-    assert node_reasons.soft.probs == pytest.approx([0.9, 0.1])
-    text = as_text(node_reasons, list("abcd"), ["u", "v"])
-    assert "Soft label: before round 2 the model gave it u 90.0%, v 10.0%." in text
-    assert "their weight was 0.5 times the mean weight of a given label" in text
-    assert reasons(soft_line(), 0).soft is None
+    explanation = explained(soft_line(), 1)
+    assert explanation.origin == "soft"
+    assert explanation.adoption is None
+    assert explanation.soft is not None
+    assert (explanation.soft.round, explanation.soft.weight) == (2, 0.5)
+    assert explanation.soft.probs == pytest.approx({"u": 0.9, "v": 0.1})
+    assert "Soft label: before round 2 the model gave it u 90.0%, v 10.0%." in explanation.text
+    assert "their weight was 0.5 times the mean weight of a given label" in explanation.text
+    assert explained(soft_line(), 0).soft is None
 
 
 def test_soft_labels_are_no_labelled_influence() -> None:
@@ -192,6 +195,6 @@ def test_soft_labels_are_no_labelled_influence() -> None:
 def test_a_prediction_against_its_labelled_influence_is_noticed() -> None:
     snapshot = line_graph()
     flipped = replace(snapshot, calibrated=snapshot.calibrated.flip(1))
-    text, against = (as_text(reasons(fit, 1), list("abcd"), ["u", "v"]) for fit in (snapshot, flipped))
+    text, against = (explained(fit, 1).text for fit in (snapshot, flipped))
     assert "Most labelled influence" not in text
     assert "Most labelled influence is for 'u', but the model predicts 'v'" in against

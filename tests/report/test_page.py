@@ -4,10 +4,11 @@ import json
 import re
 from dataclasses import replace
 
+import numpy as np
 import pytest
 import torch
 
-from bangs.estimator.explanation_facts import reasons
+from bangs.estimator.explanation import explain
 from bangs.graphs.edges import EdgeList
 from bangs.report.headline import headline
 from bangs.report.page import render
@@ -96,11 +97,13 @@ def test_the_page_and_explain_count_the_same_neighbours(run_data: RunData) -> No
     loops = torch.arange(60).repeat(2, 1)
     looped = replace(snapshot, graph=EdgeList(torch.cat([snapshot.graph.edge_index, loops], 1), 60))
     data = page_data(replace(run_data, snapshot=looped))
+    numbers = np.arange(60).astype(str)
     for node in range(60):
-        explained, on_page = reasons(looped, node, top=12), data["around"][str(node)]
+        explained = explain(looped, node, numbers, run_data.classes, top=12)
+        on_page = data["around"][str(node)]
         assert (on_page["degree"], on_page["neighbours"]) == (
             explained.degree,
-            [[n.node, n.weight] for n in explained.neighbours],
+            [[int(n.node), n.weight] for n in explained.neighbours],
         )
 
 

@@ -26,8 +26,7 @@ from bangs.estimator.candidate_search import CandidateSearch, Ensemble, Progress
 from bangs.estimator.candidates import Candidate, refined
 from bangs.estimator.class_weights import check_class_weight
 from bangs.estimator.edge_inputs import as_pandas, is_table, named_nodes, row_names
-from bangs.estimator.explanation_facts import node_of, reasons
-from bangs.estimator.explanation_text import Explanation, count_models, explanation
+from bangs.estimator.explanation import Explanation, count_models, explain
 from bangs.estimator.feature_scaling import FeatureScaling
 from bangs.estimator.fit_checkpoints import Keeper
 from bangs.estimator.fitted_attributes import (
@@ -348,9 +347,8 @@ class SelfTrainingClassifier(FittedAttributes, ClassifierMixin, BaseEstimator): 
         A number is the row of X, or a name where the names of nodes are numbers.
         """
         check_is_fitted(self)
-        names, classes = self.node_names_, self.classes_.tolist()
-        node_reasons = reasons(self.snapshot_, node_of(node, names), top)
-        return explanation(node_reasons, names, classes, self.selector, count_models(self.weights_))
+        classes, models = self.classes_.tolist(), count_models(self.weights_)
+        return explain(self.snapshot_, node, self.node_names_, classes, top, self.selector, models)
 
     @default_torch_modes()
     def suggest(self, count: int = 20, strategy: str | None = None) -> Suggestions:

@@ -1,8 +1,7 @@
-"""Reasons: why a node has its label, in numbers."""
+"""The facts that explain the labels of nodes: influences, neighbours and pseudo-labels; nodes and classes by number."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from numbers import Integral
 from typing import Any, Literal
 
 import numpy as np
@@ -10,7 +9,6 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from bangs.errors import InvalidInput
 from bangs.graphs.edges import EdgeList
 from bangs.graphs.pagerank import PPR
 from bangs.graphs.pagerank_truncated import TruncatedPPR
@@ -67,27 +65,6 @@ class SoftLabel:
     weight: float  # in the loss, as a multiple of the weight of a given label
 
 
-@dataclass(frozen=True)
-class Reasons:
-    """The reasons for the label of one node; nodes and classes by number, in an `Explanation` by name."""
-
-    node: Any
-    origin: Origin
-    label: Any  # the prediction of the chosen model
-    known: Any  # the label that came with the data; None = it has none
-    probs: Any  # calibrated: list of C probabilities; in an `Explanation` a dict by class
-    raw_confidence: float
-    confidence: float
-    degree: int
-    neighbours: list[Neighbour]  # the heaviest edges first
-    influences: list[Influence]  # the strongest first
-    support: Any  # labelled influence per class, as `probs`; sums to one, or to zero where no labelled node is near
-    reach: float  # share of labelled influence in all influence on the node, in [0, 1]
-    adoption: PseudoLabel | None
-    soft: SoftLabel | None
-    path: list[Any]  # (round, label, calibrated confidence) of every round's model; in an `Explanation` dicts
-
-
 def origins(snapshot: Snapshot, nodes: Tensor | slice = ALL_NODES) -> list[Origin]:
     """The origins of the labels of nodes; a pseudo-label that the chosen model did not learn is a prediction."""
     pseudo: Origin = "adopted" if snapshot.belief is None else "soft"
@@ -112,9 +89,27 @@ def influences(
         graph = snapshot.graph
         small = isinstance(graph, EdgeList) and max(graph.num_nodes, graph.edge_index.shape[1]) <= MAX_EXACT_SIZE
         propagate = PPR() if small else TruncatedPPR()
-    first_round, label = _first_rounds(snapshot), _labels(snapshot)
+    first_round, label, never = _first_rounds(snapshot), _labels(snapshot), len(snapshot.round_labels)
+    learned = (snapshot.given if snapshot.belief is not None else snapshot.adopted_round) >= 0
+    out: list[tuple[list[Influence], list[float], float]] = []
     rows = _influence_rows(snapshot, nodes, propagate, label >= 0)
-    return [_strongest(snapshot, node, *row, first_round, label, top) for node, row in zip(nodes, rows, strict=True)]
+    for node, (others, influence, all_influence) in zip(nodes, rows, strict=True):
+        adopted = int(first_round[node])
+        counts = first_round[others] < adopted if 0 < adopted < never else learned[others]
+        counts &= influence > 0
+        sources, amount = others[counts], influence[counts]
+        total = float(amount.sum())
+        if total <= 0:
+            out.append(([], [0.0] * snapshot.classes, 0.0))
+            continue
+        best = amount.topk(min(top, len(amount)))
+        strongest = [
+            Influence(other, int(label[other]), int(first_round[other]), value / total)
+            for other, value in zip(sources[best.indices].tolist(), best.values.tolist(), strict=True)
+        ]
+        support = torch.zeros(snapshot.classes).scatter_add(0, label[sources], amount) / total
+        out.append((strongest, support.tolist(), total / max(all_influence, 1e-12)))
+    return out
 
 
 def neighbours(snapshot: Snapshot, nodes: Sequence[int], top: int = 5) -> list[tuple[list[Neighbour], int]]:
@@ -134,50 +129,6 @@ def neighbours(snapshot: Snapshot, nodes: Sequence[int], top: int = 5) -> list[t
         order = np.argsort(-total, kind="stable")[:top]
         out.append((_described(snapshot, others[order], total[order]), len(others)))
     return out
-
-
-def node_of(node: Any, names: Any) -> int:
-    """The number of a node, given by its name, or by its number where names are not numbers."""
-    if not isinstance(node, str) and (isinstance(node, bool) or not isinstance(node, Integral)):
-        raise InvalidInput(f"a node must be given by its name or its number, got {node!r}")
-    if not isinstance(node, str) and not all(name.removeprefix("-").isdecimal() for name in names[:3]):
-        return int(node)
-    if isinstance(names, np.ndarray) and len(matches := np.flatnonzero(names == str(node))):
-        return int(matches[0])
-    from bangs.graphs.store import node_index  # imports the readers of tables, which takes a second
-
-    return node_index(str(node), names)
-
-
-def reasons(snapshot: Snapshot, node: int, top: Any = 5) -> Reasons:
-    """Why the node has its label; at most `top` neighbours and influences are listed."""
-    if not 0 <= node < snapshot.nodes:
-        raise InvalidInput(f"nodes are numbered 0 … {snapshot.nodes - 1}, got {node}")
-    if isinstance(top, bool) or not isinstance(top, Integral) or top < 0:
-        raise InvalidInput(f"top, the number of neighbours and influences to name, must be 0 or more, got {top!r}")
-    top = min(int(top), snapshot.nodes)
-    strongest, support, reach = influences(snapshot, [node], top)[0]
-    probs = snapshot.calibrated[node].softmax(-1)
-    known = max(int(snapshot.given[node]), int(snapshot.held[node]))
-    heaviest, degree = neighbours(snapshot, [node], top)[0]
-    labels, confidence = (rounds[:, node].tolist() for rounds in (snapshot.round_labels, snapshot.round_confidence))
-    return Reasons(
-        node=node,
-        origin=origins(snapshot, torch.tensor([node]))[0],
-        label=int(probs.argmax()),
-        known=known if known >= 0 else None,
-        probs=probs.tolist(),
-        raw_confidence=float(snapshot.raw[node].softmax(-1).max()),
-        confidence=float(probs.max()),
-        degree=degree,
-        neighbours=heaviest,
-        influences=strongest,
-        support=support,
-        reach=reach,
-        adoption=adoption(snapshot, node),
-        soft=soft_label(snapshot, node),
-        path=list(zip(range(len(labels)), labels, confidence, strict=True)),
-    )
 
 
 def adoption(snapshot: Snapshot, node: int) -> PseudoLabel | None:
@@ -251,36 +202,6 @@ def _influence_rows(
         influence[chunk, columns] = 0  # the influence of a node on itself does not count
         for column, total in zip(influence[sources].T, influence.sum(0), strict=True):
             yield sources, column, float(total)
-
-
-def _strongest(
-    snapshot: Snapshot,
-    node: int,
-    others: Tensor,
-    influence: Tensor,
-    all_influence: float,
-    first_round: Tensor,
-    label: Tensor,
-    top: int,
-) -> tuple[list[Influence], list[float], float]:
-    """The strongest influences on a node, the influence per class [C], and the reach; see `influences`."""
-    never, adopted = snapshot.round_labels.shape[0], int(first_round[node])
-    if 0 < adopted < never:
-        counts = first_round[others] < adopted
-    else:
-        counts = (snapshot.given if snapshot.belief is not None else snapshot.adopted_round)[others] >= 0
-    counts &= influence > 0
-    sources, amount = others[counts], influence[counts]
-    total = float(amount.sum())
-    if total <= 0:
-        return [], [0.0] * snapshot.classes, 0.0
-    best = amount.topk(min(top, len(amount)))
-    strongest = [
-        Influence(other, int(label[other]), int(first_round[other]), value / total)
-        for other, value in zip(sources[best.indices].tolist(), best.values.tolist(), strict=True)
-    ]
-    support = torch.zeros(snapshot.classes).scatter_add(0, label[sources], amount) / total
-    return strongest, support.tolist(), total / max(all_influence, 1e-12)
 
 
 def _labels(snapshot: Snapshot) -> Tensor:

@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Any
 from torch import Tensor
 
 from bangs.estimator import model_file
-from bangs.estimator.explanation_facts import node_of, reasons
-from bangs.estimator.explanation_text import Explanation, count_models, explanation
+from bangs.estimator.explanation import Explanation, count_models, explain
 from bangs.runs.snapshot import Snapshot
 from bangs.utils.threads import thread_count, threads
 
@@ -29,8 +28,7 @@ class SavedRun:
     def explain(self, node: Any, top: int = 5) -> Explanation:
         """Why a node, by its name or number, has the label it has."""
         with threads(thread_count(self.snapshot.nodes)):
-            node_reasons = reasons(self.snapshot, node_of(node, self.names), top)
-        return explanation(node_reasons, self.names, self.classes, self.selector, self.models)
+            return explain(self.snapshot, node, self.names, self.classes, top, self.selector, self.models)
 
     def suggest(self, count: int = 20, strategy: str | None = None, *, exclude: Tensor | None = None) -> "Suggestions":
         """The nodes whose labels would help most, with a reason each; nodes in `exclude` bool [N] are left out."""
