@@ -9,10 +9,10 @@ import torch
 from bangs.errors import InvalidInput, UnknownName
 from bangs.graphs.edges import EdgeList
 from bangs.suggestion.batches import batch
-from bangs.suggestion.information import LABEL_CONFIDENCE
+from bangs.suggestion.expected_banzhaf_values import LABEL_CONFIDENCE
 from bangs.suggestion.node_vectors import merged
 from bangs.suggestion.posterior import NOISE, Posterior, weighted_gram
-from bangs.suggestion.reasons import as_text, facts
+from bangs.suggestion.reasons import with_reasons
 from bangs.suggestion.strategies import DEFAULT, STRATEGIES, strategy
 from bangs.suggestion.strategy_input import StrategyInput
 from bangs.valuation.banzhaf import Exact
@@ -147,7 +147,7 @@ def test_two_nodes_that_are_the_same_are_asked_about_once() -> None:
 
 
 def exact_values(inputs: StrategyInput, label: torch.Tensor) -> torch.Tensor:
-    """The slow twin of `information_values` where the labels of all nodes are certain: every coalition is looked at."""
+    """The slow twin of `expected_banzhaf_values` where the labels of all nodes are certain: all coalitions count."""
     logit = math.log(LABEL_CONFIDENCE / (1 - LABEL_CONFIDENCE) * (inputs.classes - 1))
     players = inputs.pool.nonzero()[:, 0]
     logits = torch.nn.functional.one_hot(label, inputs.classes)[None] * logit
@@ -196,11 +196,11 @@ def test_merged_points_keep_the_weighted_mean_of_inner_products() -> None:
 def test_reasons_name_classes_and_numbers() -> None:
     inputs = world()
     taken, _ = batch(inputs, STRATEGIES[DEFAULT])
-    for item, fact in zip(taken, facts(inputs, taken), strict=True):
-        text = as_text(fact, ["ash", "oak", "yew"], DEFAULT)
-        assert "The model" in text
-        assert any(f"'{name}'" in text for name in ("ash", "oak", "yew"))
-        assert math.isclose(sum(p for _, p in fact.ranked), 1, rel_tol=1e-4)
+    trees = ["ash", "oak", "yew"]
+    for item, fact in zip(taken, with_reasons(inputs, taken, range(40), trees, DEFAULT), strict=True):
+        assert "The model" in fact.reason
+        assert f"'{fact.label}'" in fact.reason
+        assert fact.label == trees[int(inputs.probs[item.node].argmax())]
         assert fact.degree == (1 if item.node == 39 else 2)
 
 

@@ -10,7 +10,7 @@ from bangs.core.rng import Streams
 from bangs.errors import InvalidInput
 from bangs.suggestion.coverage import k_centre, pagerank, typical
 from bangs.suggestion.error_reduction import expected_error_reduction
-from bangs.suggestion.information import information_values
+from bangs.suggestion.expected_banzhaf_values import expected_banzhaf_values
 from bangs.suggestion.strategy_input import StrategyInput
 
 Strategy = Callable[[StrategyInput, Sequence[int]], Tensor]
@@ -95,7 +95,7 @@ def uncertain_lookahead(inputs: StrategyInput, taken: Sequence[int]) -> Tensor:
 
 def information(inputs: StrategyInput, taken: Sequence[int]) -> Tensor:
     """The k-bounded Banzhaf value of the label in the information game, drawn from the predicted probabilities."""
-    values: Tensor = inputs.cached(information_values)
+    values: Tensor = inputs.cached(expected_banzhaf_values)
     # a negative value must not rise where novelty is low
     return torch.where(values > 0, values * inputs.novelty(taken), values)
 

@@ -11,32 +11,13 @@ from bangs.errors import InvalidInput
 from bangs.graphs.edges import EdgeList
 from bangs.runs.snapshot import Snapshot
 from bangs.suggestion.batches import Skipped, Taken, batch
-from bangs.suggestion.reasons import Facts, as_text, facts
+from bangs.suggestion.reasons import Suggestion, with_reasons
 from bangs.suggestion.strategies import DEFAULT, strategy
 from bangs.suggestion.strategy_input import StrategyInput
 from bangs.utils.csv_safe import to_csv
 from bangs.utils.limits import MAX_COUNT
 
 MAX_LISTED = 5  # skipped nodes that a note names
-
-
-@dataclass(frozen=True)
-class Suggestion:
-    """A node to label, and why."""
-
-    rank: int  # 1 = the first to label
-    node: str
-    row: int  # its number in the graph
-    score: float  # of the strategy, when it was taken
-    label: Any  # the likeliest class
-    confidence: float
-    second: Any  # the second likeliest class; None where there is one class
-    second_confidence: float
-    degree: int
-    like: int  # similar nodes without a label
-    removes: float  # share by which its label would lower the variance where predictions may be wrong, in [0, 1]
-    disagreement: float | None  # between the models of the folds, in nats
-    reason: str
 
 
 @dataclass(frozen=True)
@@ -94,8 +75,7 @@ def suggest(
     choose = strategy(name)
     inputs = strategy_input(snapshot, int(count), seed, exclude)
     taken, skipped = batch(inputs, choose)
-    pairs = zip(taken, facts(inputs, taken), strict=True)
-    nodes = [_suggestion(rank, item, fact, names, classes, name) for rank, (item, fact) in enumerate(pairs, 1)]
+    nodes = list(with_reasons(inputs, taken, names, classes, name))
     return Suggestions(name, nodes, _notes(inputs, taken, skipped, names))
 
 
@@ -112,25 +92,6 @@ def strategy_input(snapshot: Snapshot, count: int, seed: int = 0, exclude: Tenso
     disagreement = None if snapshot.disagreement is None else snapshot.disagreement.float()
     probs = snapshot.calibrated.float().softmax(-1)
     return StrategyInput(graph, probs, label, pool, features, disagreement, seed=seed, count=count)
-
-
-def _suggestion(rank: int, item: Taken, fact: Facts, names: Any, classes: Sequence[Any], strategy: str) -> Suggestion:
-    best, second = fact.ranked[0], fact.ranked[1] if len(fact.ranked) > 1 else None
-    return Suggestion(
-        rank=rank,
-        node=str(names[item.node]),
-        row=item.node,
-        score=item.score,
-        label=classes[best[0]],
-        confidence=best[1],
-        second=None if second is None else classes[second[0]],
-        second_confidence=0.0 if second is None else second[1],
-        degree=fact.degree,
-        like=fact.like,
-        removes=fact.removes,
-        disagreement=fact.disagreement,
-        reason=as_text(fact, [str(label) for label in classes], strategy),
-    )
 
 
 def _notes(inputs: StrategyInput, taken: Sequence[Taken], skipped: Sequence[Skipped], names: Any) -> list[str]:

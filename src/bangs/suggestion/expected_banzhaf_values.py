@@ -1,4 +1,4 @@
-"""Information: the k-bounded Banzhaf value of a label that is not known yet."""
+"""Expected Banzhaf values: the k-bounded Banzhaf value of a label that is not known yet."""
 
 import torch
 from torch import Tensor
@@ -14,7 +14,7 @@ COALITIONS = 16  # per draw
 LABEL_CONFIDENCE = 0.95  # the probability of its class at a node with a label
 
 
-def information_values(inputs: StrategyInput) -> Tensor:
+def expected_banzhaf_values(inputs: StrategyInput) -> Tensor:
     """The expected value of the label of every candidate: float [N], −inf for other nodes.
 
     The value of a label is what it adds to U(S) = H(p̄) − mean_j H(p_j) over coalitions S of at most `count` − 1 other
