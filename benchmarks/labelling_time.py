@@ -17,7 +17,7 @@ import numpy as np
 import torch
 
 from bangs import SelfTrainingClassifier
-from bangs.estimator.saved_run import read_saved_run
+from bangs.estimator.model_file import read_saved_run
 from bangs.labelling.cards import make_cards, write_queue
 from bangs.labelling.server import LabelServer
 from bangs.labelling.session import Session

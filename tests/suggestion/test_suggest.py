@@ -12,7 +12,7 @@ import torch
 
 from bangs import SelfTrainingClassifier
 from bangs.errors import InvalidInput
-from bangs.estimator.saved_run import read_saved_run
+from bangs.estimator.model_file import read_saved_run
 from bangs.runs.snapshot import Snapshot
 from bangs.suggestion.strategies import DEFAULT, STRATEGIES
 from bangs.suggestion.suggest import suggest

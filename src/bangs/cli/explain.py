@@ -24,7 +24,7 @@ def explain(
     from bangs.utils.garbage_collection import gc_paused
 
     with gc_paused():
-        from bangs.estimator.saved_run import read_saved_run
+        from bangs.estimator.model_file import read_saved_run
 
     explanation = read_saved_run(folder, store).explain(node, top)
     Output(as_json=as_json).result(explanation.to_dict(), explanation.text)

@@ -16,7 +16,7 @@ from bangs.cli.interrupts import stoppable
 from bangs.errors import BangsError, InvalidInput
 from bangs.estimator.classifier import SelfTrainingClassifier
 from bangs.estimator.model_file import FILE as MODEL
-from bangs.estimator.saved_run import read_saved_run
+from bangs.estimator.model_file import read_saved_run
 from bangs.graphs.store import Store
 from bangs.labelling.answers import FILE, read_answers, valid_answers
 from bangs.labelling.cards import PROGRESS, QUEUE, make_cards, read_progress, read_queue, table_rows, write_queue

@@ -24,7 +24,7 @@ def suggest(
     Example: bangs suggest out/library --count 10
     """
     from bangs.errors import InvalidInput
-    from bangs.estimator.saved_run import read_saved_run
+    from bangs.estimator.model_file import read_saved_run
     from bangs.report.run_data import read_truth
     from bangs.utils.files import check_replaceable, write_atomic
 

@@ -1,9 +1,13 @@
-"""Model file: tensors and JSON values in one safetensors file, read without executing anything from it."""
+"""Model file: a fitted model in one safetensors file, and its run, read without building the model.
+
+Nothing from the file is executed.
+"""
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -11,14 +15,49 @@ import torch
 from torch import Tensor
 
 from bangs.errors import BangsError, InvalidInput
+from bangs.estimator.explanation import Explanation, count_models, explain
 from bangs.graphs.edges import EdgeList
 from bangs.runs.checkpoint_file import FILE_START, MAX_BYTES, Checkpoint, Damaged, decode, encode
 from bangs.runs.snapshot import Snapshot
 from bangs.utils.files import check_replaceable, make_folder, read_regular_file, write_atomic
+from bangs.utils.threads import thread_count, threads
+
+if TYPE_CHECKING:
+    from bangs.suggestion.suggest import Suggestions
 
 FILE = "model.safetensors"
 KIND = "bangs model, format 1"
 WEIGHTS = "weights."  # before the names of tensors that are weights
+
+
+@dataclass(frozen=True, eq=False)
+class SavedRun:
+    """The run of a saved model: enough to explain its labels and to write its report, and quick to read."""
+
+    snapshot: Snapshot
+    names: Any  # of the nodes: an array, or `NodeNames` of a store
+    classes: list[Any]
+    selector: Any  # the parameter; a dict where it was a part
+    models: int = 1  # how many models are averaged
+
+    def explain(self, node: Any, top: int = 5) -> Explanation:
+        """Why a node, by its name or number, has the label it has."""
+        with threads(thread_count(self.snapshot.nodes)):
+            return explain(self.snapshot, node, self.names, self.classes, top, self.selector, self.models)
+
+    def suggest(self, count: int = 20, strategy: str | None = None, *, exclude: Tensor | None = None) -> "Suggestions":
+        """The nodes whose labels would help most, with a reason each; nodes in `exclude` bool [N] are left out."""
+        from bangs.suggestion.suggest import suggest  # imports the valuation, which an explanation does not need
+
+        with threads(thread_count(self.snapshot.nodes)):
+            return suggest(self.snapshot, self.names, self.classes, count, strategy, exclude=exclude)
+
+
+def read_saved_run(path: str | Path, store: str | Path | None = None) -> SavedRun:
+    """The run of the model saved at the path; `store` says where its graph on disk lies, if it was moved."""
+    tensors, facts = load(path)
+    with explain_errors(path):
+        return run_in(path, tensors, facts, store)
 
 
 def save(path: str | Path, tensors: Mapping[str, Tensor], facts: Mapping[str, Any]) -> None:
@@ -73,24 +112,25 @@ def pack_names(names: Any) -> dict[str, Tensor]:
     return {"names.bytes": body, "names.ends": ends}
 
 
-def read_run(
+def run_in(
     path: str | Path, tensors: Mapping[str, Tensor], facts: Mapping[str, Any], store: str | Path | None
-) -> tuple[Snapshot, "npt.NDArray[Any]", Any]:
-    """The snapshot in a model's file, its classes [C], and the names of its nodes: an array, or those of its store.
-
-    `store` says where its graph on disk lies, if it was moved.
-    """
+) -> SavedRun:
+    """The run among the tensors and JSON values of a file; see `read_saved_run`."""
     snapshot = Snapshot.from_plain(tensors, facts["snapshot"], model_file(path).parent)
     if store is not None:
         snapshot = snapshot.with_store(store)
     classes = np.array(facts["classes"])
     if classes.shape != (snapshot.classes,) or classes.dtype.kind not in "biufU":
         raise InvalidInput(f"its classes must be {snapshot.classes:,} words or numbers")
+    names: Any
     if isinstance(snapshot.graph, EdgeList):
-        return snapshot, classes, _unpack_names(tensors, snapshot.nodes)
-    from bangs.graphs.store import NodeNames  # imports the readers of tables, which takes a second
+        names = _unpack_names(tensors, snapshot.nodes)
+    else:
+        from bangs.graphs.store import NodeNames  # imports the readers of tables, which takes a second
 
-    return snapshot, classes, NodeNames(snapshot.graph)
+        names = NodeNames(snapshot.graph)
+    models = count_models(weights_in(tensors))
+    return SavedRun(snapshot, names, classes.tolist(), facts["params"]["selector"], models)
 
 
 def _unpack_names(tensors: Mapping[str, Tensor], count: int) -> "npt.NDArray[Any]":

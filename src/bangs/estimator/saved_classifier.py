@@ -67,7 +67,8 @@ def load(cls: type[Any], path: str | Path, store: str | Path | None, parts: dict
         model.structure_rule_ = int(facts.get("structure_rule", 1))
         columns = facts.get("columns")
         model.columns_ = None if columns is None else Encoding.from_dict(columns)
-        model.snapshot_, model.classes_, model.node_names_ = model_file.read_run(path, tensors, facts, store)
+        run = model_file.run_in(path, tensors, facts, store)
+        model.snapshot_, model.classes_, model.node_names_ = run.snapshot, np.array(run.classes), run.names
         if not model.history_:
             raise InvalidInput("it holds no row of any round; it was not written by bangs")
         model.n_iter_, model.termination_condition_ = int(facts["rounds"]), str(facts["ended"])

@@ -11,7 +11,7 @@ from torch import Tensor
 
 from bangs.errors import InvalidInput
 from bangs.estimator.explanation_facts import influences, neighbours
-from bangs.estimator.saved_run import SavedRun
+from bangs.estimator.model_file import SavedRun
 from bangs.graphs.tables.diagnostics import Diagnostics
 from bangs.graphs.tables.read_options import ReadOptions
 from bangs.graphs.tables.table_reader import open_table

@@ -9,7 +9,6 @@ from torch import Tensor
 
 from bangs.errors import InvalidInput
 from bangs.estimator import model_file
-from bangs.estimator.saved_run import read_saved_run
 from bangs.runs import read_run
 from bangs.runs.snapshot import Snapshot
 from bangs.utils.files import parse, read_regular_file
@@ -53,7 +52,7 @@ def gather(folder: str | Path, result: dict[str, Any] | None = None, store: Path
     result, config, environment = _without_folders(result), _without_folders(record.config), record.environment
     truth = read_truth(folder)
     if (folder / model_file.FILE).exists():
-        saved = read_saved_run(folder, store)
+        saved = model_file.read_saved_run(folder, store)
         names, classes = saved.names, [str(name) for name in saved.classes]
         title = str(config.get("graph", {}).get("name", folder.name))
         run_data = RunData("fit", title, rows, result, config, environment, saved.snapshot, truth, names, classes)
