@@ -18,7 +18,7 @@ from bangs.errors import Diverged
 from bangs.estimator import candidate_search, candidates, linear
 from bangs.estimator.candidates import linear_candidates, refined, soft_method
 from bangs.estimator.fit_checkpoints import Keeper
-from bangs.estimator.fitted_attributes import positions_warning
+from bangs.estimator.inference import positions_warning
 from bangs.estimator.linear import LinearTrainer, PropagatedLinear
 from bangs.estimator.members import View
 from bangs.estimator.parameters import without_effect
@@ -94,7 +94,7 @@ def test_positions_in_a_graph_with_other_edges_or_names_are_warned_of(fitted: Se
     with pytest.warns(UserWarning, match="0 of .* edges are those of the fitted graph, so positions"):
         fitted.predict(graph, names=[f"other {node}" for node in range(nodes)])
     on_disk: Any = object()  # a graph that is not read whole
-    assert positions_warning(fitted.members_, None, fitted.snapshot_.graph, ["0"], on_disk, ["a"]) is None
+    assert positions_warning(fitted, on_disk, ["a"]) is None
     backwards = Data(x=graph.x.to_dense().flip(0), edge_index=nodes - 1 - graph.edge_index)
     with pytest.warns(UserWarning, match="positions of nodes cannot be compared"):
         fitted.predict(backwards)

@@ -1,8 +1,8 @@
 """SelfTrainingClassifier: graph self-training as a scikit-learn classifier."""
 
 import numbers
-import warnings
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any, ClassVar, Literal, Self
 
@@ -17,7 +17,7 @@ from sklearn.utils.validation import check_is_fitted
 from torch import Tensor
 from torch_geometric.data import Data
 
-from bangs.calibration.calibrators import Calibrator, calibrator
+from bangs.calibration.calibrators import Calibrator
 from bangs.core.choice_checks import check_choice
 from bangs.core.types import Task
 from bangs.errors import InvalidInput
@@ -31,16 +31,13 @@ from bangs.estimator.feature_scaling import FeatureScaling
 from bangs.estimator.fit_checkpoints import Keeper
 from bangs.estimator.fitted_attributes import (
     FittedAttributes,
-    averaged,
-    check_structure,
     fitted_members,
-    positions_warning,
     snapshot_of,
     with_points,
 )
 from bangs.estimator.folds import check_folds, seeds_of
-from bangs.estimator.inference import calibrate_logits
-from bangs.estimator.inputs import Inputs, check_columns, in_memory, prepare
+from bangs.estimator.inference import as_calibrator, predict_logits
+from bangs.estimator.inputs import Inputs, prepare
 from bangs.estimator.label_inputs import as_labels, as_sample_weights, in_order, label_rows, mask_of
 from bangs.estimator.linear import LinearTrainer
 from bangs.estimator.members import View
@@ -226,7 +223,7 @@ class SelfTrainingClassifier(FittedAttributes, ClassifierMixin, BaseEstimator): 
         graph = data.graph if store is None else None
         candidates = self.recipe(graph, data.labels, store, bare=bare)
         defaults = SelfTrainingClassifier().get_params(deep=False)
-        idle = without_effect(self._settings(bare), defaults, self._calibrator(), graph, data.labels, store)
+        idle = without_effect(self._settings(bare), defaults, as_calibrator(self.calibrator), graph, data.labels, store)
         self.threads_ = thread_count(len(data.labels)) if store is None else torch.get_num_threads()
         with threads(self.threads_):
             tasks = tasks_of(data, candidates, inputs.names, seed, device)
@@ -239,17 +236,20 @@ class SelfTrainingClassifier(FittedAttributes, ClassifierMixin, BaseEstimator): 
             ]
             if keeper is not None:
                 keeper.begin(next(iter(tasks.values())))
+            # where the user chose a model or a method, no other one is tried
+            chosen = self.method != "auto" or len(candidates) < 2
+            refine = None if chosen else partial(refined, rounds=self.rounds, labels=data.labels)
             search = CandidateSearch(
                 data.folds,
                 data.labels,
                 data.class_weights,
                 tasks,
                 seeds_of(seed, data.folds.runs),
-                self._calibrator(),
+                as_calibrator(self.calibrator),
                 None if store is None else StoreReference.of(store),
                 self.time_limit,
                 tell,
-                self._refine(candidates, data.labels),
+                refine,
             )
             ensemble = search(candidates, observers, keeper)
             self._set_attributes(inputs, seed, data, ensemble, search.store_reference, tasks)
@@ -276,7 +276,7 @@ class SelfTrainingClassifier(FittedAttributes, ClassifierMixin, BaseEstimator): 
         if self.folds is not None and self.validation is not None:
             raise InvalidInput("folds divide the labels and validation holds a share of them; give one, not both")
         choose_device(self.device)
-        return build_candidates(self._settings(bare), self._calibrator(), graph, labels, store)
+        return build_candidates(self._settings(bare), as_calibrator(self.calibrator), graph, labels, store)
 
     @default_torch_modes()
     def predict_proba(
@@ -288,12 +288,13 @@ class SelfTrainingClassifier(FittedAttributes, ClassifierMixin, BaseEstimator): 
         calibrator uses no edges. `names` are the names of the nodes, if X has none: nodes of the fitted graph keep
         their structural features.
         """
-        return self._calibrated_logits(X, edge_index, edge_weight, names).double().softmax(-1).numpy()
+        logits = predict_logits(self, X, edge_index, edge_weight, names)
+        return logits.double().softmax(-1).numpy()
 
     @default_torch_modes()
     def predict(self, X: Any = None, edge_index: Any = None, *, edge_weight: Any = None, names: Any = None) -> Array:
         """The most likely class [N] of every node of the fitted graph, or of another one."""
-        logits = self._calibrated_logits(X, edge_index, edge_weight, names)
+        logits = predict_logits(self, X, edge_index, edge_weight, names)
         return np.asarray(self.classes_[logits.argmax(1).numpy()])
 
     def score(
@@ -394,7 +395,7 @@ class SelfTrainingClassifier(FittedAttributes, ClassifierMixin, BaseEstimator): 
     ) -> None:
         """Set the fitted attributes; their tensors are on the CPU."""
         held = data.folds.held.amax(0) if data.folds.has_held_out else torch.full_like(data.labels, -1)
-        self.snapshot_ = snapshot_of(data.graph, store_reference, held, ensemble, self._calibrator())
+        self.snapshot_ = snapshot_of(data.graph, store_reference, held, ensemble, as_calibrator(self.calibrator))
         self.members_ = fitted_members(ensemble)
         if store_reference is None:
             self.snapshot_ = with_points(self.snapshot_, self.members_, tasks)
@@ -409,60 +410,9 @@ class SelfTrainingClassifier(FittedAttributes, ClassifierMixin, BaseEstimator): 
         self.n_iter_ = sum(row["took_part"][0] for row in self.snapshot_.rows[1:])
         self.termination_condition_ = ensemble.heaviest.ended
 
-    def _calibrated_logits(self, X: Any, edge_index: Any, edge_weight: Any, names: Any) -> Tensor:
-        """Logits [N, C] of the fitted graph, or of another one."""
-        check_is_fitted(self)
-        if X is None and edge_index is None:
-            return self.snapshot_.calibrated
-        check_structure(self.structure_rule_, self.members_, self.columns_)
-        if self.scaling_ is not None:
-            X = in_memory(X) if isinstance(X, Store) else X  # so that it can be scaled
-        inputs = prepare(
-            X,
-            None,
-            edge_index,
-            edge_weight,
-            names,
-            directed=self.directed,
-            fitted=True,
-            columns=self.columns_,
-            feature_names=getattr(self, "feature_names_in_", None),
-        )
-        graph = inputs.graph
-        if graph.x.shape[1] != self.n_features_in_:
-            raise InvalidInput(
-                f"X has {graph.x.shape[1]} features, but {type(self).__name__} is expecting {self.n_features_in_} "
-                "features as input: those it was fitted with"
-            )
-        check_columns(inputs.frame, getattr(self, "feature_names_in_", None))
-        if self.scaling_ is not None:
-            if not isinstance(graph, Data):
-                raise InvalidInput(
-                    "this model scales its features, but a store on disk is read as it is; give X instead"
-                )
-            graph.x = self.scaling_(graph.x)
-        compared = self.snapshot_.graph, self.node_names_, graph, inputs.names
-        if sentence := positions_warning(self.members_, self.columns_, *compared):
-            warnings.warn(sentence, stacklevel=4)
-        device = choose_device(self.device)
-        logits = averaged(self.members_, len(self.classes_), graph, inputs.names, self.seed_, device)
-        logits = calibrate_logits(self.snapshot_, logits, graph, self._calibrator())
-        return logits if inputs.rows is None else logits[torch.from_numpy(inputs.rows)]
-
-    def _refine(
-        self, candidates: list[Candidate], labels: Tensor
-    ) -> Callable[[Sequence[Candidate]], list[Candidate]] | None:
-        """A function from the best linear candidates to further ones; None where the user chose model or method."""
-        if self.method != "auto" or len(candidates) < 2:
-            return None
-        return lambda best: refined(best, self.rounds, labels)
-
     def _settings(self, bare: bool) -> dict[str, Any]:
         # a subclass may have other parameters; the attributes are those of this class
         settings = {name: getattr(self, name) for name in SelfTrainingClassifier._get_param_names()}
         if bare and self.features == "auto":
             settings["features"] = "features"
         return settings
-
-    def _calibrator(self) -> Calibrator:
-        return calibrator(self.calibrator) if isinstance(self.calibrator, str) else self.calibrator

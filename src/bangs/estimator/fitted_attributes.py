@@ -9,7 +9,6 @@ import numpy as np
 import numpy.typing as npt
 import torch
 from torch import Tensor
-from torch_geometric.data import Data
 
 from bangs.calibration.calibrators import Calibrator
 from bangs.core.types import Prediction, Task
@@ -17,16 +16,13 @@ from bangs.errors import InvalidInput
 from bangs.estimator import saved_parameters
 from bangs.estimator.candidate_search import Ensemble
 from bangs.estimator.candidates import VIEWS
-from bangs.estimator.feature_views import STRUCTURE_WIDTH, view_of
+from bangs.estimator.feature_views import STRUCTURE_WIDTH
 from bangs.estimator.folds import mean_of_runs
 from bangs.estimator.inference import apply, calibrate_logits, calibrate_unseen
 from bangs.estimator.linear import LinearTrainer, PropagatedLinear
 from bangs.estimator.members import View
-from bangs.estimator.stacking import mixture
 from bangs.graphs.edges import EdgeList
 from bangs.graphs.store import StoreReference
-from bangs.graphs.tables.fitted_encoding import Encoding
-from bangs.graphs.tables.structural_features import STRUCTURE_RULE
 from bangs.nn.models import Architecture
 from bangs.runs.snapshot import Snapshot
 from bangs.suggestion.node_vectors import merged
@@ -94,53 +90,6 @@ def read_members(
     if not out or len(out) != len({name.split(".")[0] for name in weights}):
         raise InvalidInput("its members are not those its weights belong to")
     return out
-
-
-def averaged(
-    members: Sequence[FittedMember], classes: int, graph: Any, names: Any, seed: int, device: torch.device
-) -> Tensor:
-    """The log of the mean of all members' probabilities for every node of a graph: float [N, C]."""
-    views = {view: view_of(graph, view, names, seed) for view in dict.fromkeys(member.view for member in members)}
-    logits = []
-    for member in members:
-        runs = apply(member.architecture, member.weights, classes, views[member.view], device)
-        logits.append(mean_of_runs(Prediction(runs)).logits[0] / member.temperature)
-    if len(logits) == 1:
-        return logits[0]
-    return mixture(logits, torch.tensor([member.weight for member in members], dtype=torch.float64))
-
-
-def check_structure(rule: int, members: Sequence[FittedMember], columns: Encoding | None) -> None:
-    """Raises if a model of an earlier version sees structural features, which were computed in another way."""
-    bare = columns is not None and columns.structural is not None
-    if rule != STRUCTURE_RULE and (bare or any(member.view != "features" for member in members)):
-        raise InvalidInput(
-            "this model was fitted by an earlier version of bangs, which computed features from the edges in another "
-            "way; fit it again to predict another graph"
-        )
-
-
-def positions_warning(
-    members: Sequence[FittedMember], columns: Encoding | None, fitted: Any, fitted_names: Any, graph: Any, names: Any
-) -> str | None:
-    """A sentence if positions matter and most edges of a graph are not those of the fitted one, by names; else None."""
-    bare = columns is not None and columns.structural is not None
-    share = sum(member.weight for member in members if bare or member.view != "features")
-    if share == 0 or not isinstance(fitted, EdgeList) or not isinstance(graph, Data) or graph.num_edges == 0:
-        return None
-    numbers = {name: number for number, name in enumerate(fitted_names)}
-    rows = np.array([numbers.get(name, -1) for name in names])
-    source, target = rows[graph.edge_index.cpu().numpy()]
-    fitted_source, fitted_target = fitted.edge_index.numpy()
-    fitted_keys = fitted_source * fitted.num_nodes + fitted_target
-    known = (source >= 0) & (target >= 0) & np.isin(source * fitted.num_nodes + target, fitted_keys)
-    if 2 * int(known.sum()) >= len(known):
-        return None
-    return (
-        f"{int(known.sum()):,} of {len(known):,} edges are those of the fitted graph, so positions of nodes cannot be "
-        f"compared, and models that see them have {share:.0%} of the weight: predictions may be wrong. Give nodes the "
-        "names that they had in the fit; for another graph, fit with features='features' (--features features)"
-    )
 
 
 def snapshot_of(
