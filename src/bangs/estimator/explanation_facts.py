@@ -89,7 +89,7 @@ def influences(
         graph = snapshot.graph
         small = isinstance(graph, EdgeList) and max(graph.num_nodes, graph.edge_index.shape[1]) <= MAX_EXACT_SIZE
         propagate = PPR() if small else TruncatedPPR()
-    first_round, label, never = _first_rounds(snapshot), _labels(snapshot), len(snapshot.round_labels)
+    (label, first_round), never = _hard_labels(snapshot), len(snapshot.round_labels)
     learned = (snapshot.given if snapshot.belief is not None else snapshot.adopted_round) >= 0
     out: list[tuple[list[Influence], list[float], float]] = []
     rows = _influence_rows(snapshot, nodes, propagate, label >= 0)
@@ -168,13 +168,6 @@ def relative_weights(snapshot: Snapshot) -> Tensor:
     return snapshot.weight / given.mean().clamp_min(1e-12)
 
 
-def _first_rounds(snapshot: Snapshot) -> Tensor:
-    """The first round in which every node had a label: long [N]; 0 = given, past the last round = never."""
-    never = snapshot.round_labels.shape[0]
-    taken = snapshot.candidate_log.where(snapshot.candidate_log.taken)
-    return torch.where(snapshot.given >= 0, 0, never).scatter_reduce(0, taken.node, taken.round, "amin")
-
-
 def _influence_rows(
     snapshot: Snapshot, nodes: Sequence[int], propagate: PPR | TruncatedPPR, labelled: Tensor
 ) -> Iterator[tuple[Tensor, Tensor, float]]:
@@ -204,15 +197,20 @@ def _influence_rows(
             yield sources, column, float(total)
 
 
-def _labels(snapshot: Snapshot) -> Tensor:
-    """The given label, else the hard pseudo-label of any round, else -1: long [N]."""
-    if snapshot.belief is not None:
-        return snapshot.given
+def _hard_labels(snapshot: Snapshot) -> tuple[Tensor, Tensor]:
+    """The given label, else the hard pseudo-label of any round, else -1: long [N]; and its first round: long [N].
+
+    Round 0 = given, past the last round = never.
+    """
+    given, never = snapshot.given >= 0, len(snapshot.round_labels)
     taken = snapshot.candidate_log.where(snapshot.candidate_log.taken)
+    first_round = torch.where(given, 0, never).scatter_reduce(0, taken.node, taken.round, "amin")
+    if snapshot.belief is not None:
+        return snapshot.given, first_round
     label = torch.full_like(snapshot.given, -1)
     label[taken.node] = taken.label
     label = torch.where(snapshot.adopted_round > 0, snapshot.target, label)
-    return torch.where(snapshot.given >= 0, snapshot.given, label)
+    return torch.where(given, snapshot.given, label), first_round
 
 
 def _described(snapshot: Snapshot, nodes: "npt.NDArray[Any]", weights: "npt.NDArray[Any]") -> list[Neighbour]:

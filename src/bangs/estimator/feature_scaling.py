@@ -39,13 +39,10 @@ class FeatureScaling:
                     "scale='standard' needs dense features, but X is sparse; give scale='auto' or 'none'"
                 )
             return None
-        scaling = {"standard": cls.standard, "auto": cls.by_units, "none": cls.unchanged}[scale](x)
+        if scale == "none":
+            return None
+        scaling = cls.standard(x) if scale == "standard" else cls.by_units(x)
         return scaling if bool((scaling.mean != 0).any() | (scaling.scale != 1).any()) else None
-
-    @classmethod
-    def unchanged(cls, x: Tensor) -> "FeatureScaling":
-        """The scaling that changes nothing."""
-        return cls(torch.zeros(x.shape[1], dtype=torch.float64), torch.ones(x.shape[1], dtype=torch.float64))
 
     @classmethod
     def standard(cls, x: Tensor) -> "FeatureScaling":

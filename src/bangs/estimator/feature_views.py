@@ -29,10 +29,7 @@ def view_of(graph: Data, view: View, names: npt.NDArray[np.object_], seed: int) 
     scales = torch.cat([torch.tensor([DEGREE_SCALE]), torch.ones(STRUCTURE_WIDTH - 1)])
     structure = normalize(torch.from_numpy(structural(graph, names, seed)[:, 1:]).float() * scales, dim=1, eps=1e-6)
     x = structure.to(graph.edge_index.device) if view == "structure" else _concatenated(graph.x, structure)
-    out = Data(x=x, edge_index=graph.edge_index, num_nodes=graph.num_nodes)
-    if graph.get("edge_weight") is not None:
-        out.edge_weight = graph.edge_weight
-    return out
+    return Data(x=x, edge_index=graph.edge_index, edge_weight=graph.get("edge_weight"), num_nodes=graph.num_nodes)
 
 
 def looks_like_counts(x: Tensor) -> bool:

@@ -29,6 +29,10 @@ from bangs.suggestion.node_vectors import merged
 
 Array = npt.NDArray[Any]
 
+_OF_HEAVIEST = (  # fields that a snapshot has from the heaviest member
+    *("target", "adopted_round", "round_labels", "round_confidence", "candidate_log"),
+    *("chosen", "rows", "belief", "weight"),
+)
 MAX_SPACES = 3  # feature spaces of the heaviest linear members, from which the points of a snapshot are made
 
 
@@ -104,18 +108,10 @@ def snapshot_of(
         graph=_edges(graph) if store_reference is None else store_reference,
         given=torch.where(heaviest.adopted_round == 0, heaviest.target, -1),
         held=held.cpu(),
-        target=heaviest.target,
-        adopted_round=heaviest.adopted_round,
         raw=mean,
         calibrated=mean,
-        round_labels=heaviest.round_labels,
-        round_confidence=heaviest.round_confidence,
-        candidate_log=heaviest.candidate_log,
-        chosen=heaviest.chosen,
-        rows=heaviest.rows,
-        belief=heaviest.belief,
-        weight=heaviest.weight,
         unseen=ensemble.unseen if bool((held >= 0).any()) else None,
+        **{name: getattr(heaviest, name) for name in _OF_HEAVIEST},
     )
     calibrated = calibrate_logits(snapshot, snapshot.raw, graph, calibrate)
     unseen_calibrated = None if snapshot.unseen is None else calibrate_unseen(snapshot, calibrate)

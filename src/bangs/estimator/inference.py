@@ -229,7 +229,6 @@ def _joined(old: Any, graph: Any) -> Data:
     """Both graphs as one, with no edge between them."""
     old_nodes, new_nodes = int(old.num_nodes or 0), int(graph.num_nodes or 0)
     edges = torch.cat([old.edge_index, graph.edge_index.cpu() + old_nodes], dim=1)
-    both = Data(edge_index=edges, num_nodes=old_nodes + new_nodes)
-    if old.get("edge_weight") is not None or graph.get("edge_weight") is not None:
-        both.edge_weight = torch.cat([edge_weights(old), edge_weights(graph).cpu()])
-    return both
+    weighted = old.get("edge_weight") is not None or graph.get("edge_weight") is not None
+    weight = torch.cat([edge_weights(old), edge_weights(graph).cpu()]) if weighted else None
+    return Data(edge_index=edges, edge_weight=weight, num_nodes=old_nodes + new_nodes)

@@ -132,41 +132,31 @@ def as_graph(X: Any, edge_index: Any = None, edge_weight: Any = None, *, directe
     if isinstance(X, Data):
         if edge_index is not None or edge_weight is not None:
             raise InvalidInput("a Data carries its own edges; give either a Data or X and edge_index, not both")
-        nodes, index = int(X.num_nodes or 0), X.get("edge_index")
-        graph = Data(
-            x=None if X.get("x") is None else features(X.x),
-            edge_index=None if index is None else edges(index, nodes)[0],
-            num_nodes=nodes,
-        )
-        edge_weight = X.get("edge_weight")
+        nodes, x, index, edge_weight = int(X.num_nodes or 0), X.get("x"), X.get("edge_index"), X.get("edge_weight")
+        x = None if x is None else features(x)
+        index = None if index is None else edges(index, nodes)[0]
     else:
         if edge_index is None:
             raise InvalidInput(f"edge_index is missing: {_missing_edges_advice(X)}")
         x = features(X)
-        index, weight = edges(edge_index, len(x), X.index if isinstance(X, pd.DataFrame) else None)
+        nodes = len(x)
+        index, weight = edges(edge_index, nodes, X.index if isinstance(X, pd.DataFrame) else None)
         if weight is not None and edge_weight is not None:
             raise InvalidInput("edge weights came twice, in edge_index and as edge_weight; give them once")
-        graph = Data(x=x, edge_index=index, num_nodes=len(x))
         edge_weight = weight if edge_weight is None else edge_weight
-    if edge_weight is not None:
-        graph.edge_weight = weights(edge_weight)
-    _check_edge_range(graph)
-    nodes = check_graph(graph)
-    if is_table(edge_index) and graph.num_edges:
-        graph.edge_index, weight = without_repeats(graph.edge_index, graph.get("edge_weight"), nodes)
-        if weight is not None:
-            graph.edge_weight = weight
-    if not directed and graph.num_edges:
-        index, weight = both_ways(graph.edge_index.cpu(), graph.get("edge_weight"), nodes)
-        graph.edge_index = index.to(graph.edge_index.device)
-        if weight is not None:
-            graph.edge_weight = weight
-    return graph
+    weight = None if edge_weight is None else weights(edge_weight)
+    _check_edge_range(index, nodes)
+    check_graph(Data(x=x, edge_index=index, edge_weight=weight, num_nodes=nodes))
+    if is_table(edge_index) and index.numel():
+        index, weight = without_repeats(index, weight, nodes)
+    if not directed and index.numel():
+        both, weight = both_ways(index.cpu(), weight, nodes)
+        index = both.to(index.device)
+    return Data(x=x, edge_index=index, edge_weight=weight, num_nodes=nodes)
 
 
-def _check_edge_range(graph: Data) -> None:
+def _check_edge_range(index: Tensor | None, nodes: int) -> None:
     """Raises where an edge has a row number that X does not have."""
-    index, nodes = graph.edge_index, int(graph.num_nodes or 0)
     if index is None or index.is_meta or index.dtype != torch.int64 or not index.numel() or index.dim() != 2:
         return
     if int(index.max()) >= nodes > 0:

@@ -20,7 +20,6 @@ from bangs.graphs.sparse import Sparse, adjacency, to_scipy
 from bangs.nn.dropout import DropoutMasks
 from bangs.nn.ensemble import Network
 from bangs.nn.models.base import Checked
-from bangs.nn.subgraphs import Subgraph
 from bangs.training.teacher import Teacher
 
 Matrix = npt.NDArray[np.float32]
@@ -72,7 +71,7 @@ class PropagatedLinear(Checked):
         return (replace(self, spread="none", reach=0), near, far)
 
     def build(self, features: int, classes: int, rng: Streams) -> Network:
-        return _Linear(len(rng), features, len(self.parts) * min(features, self.width), classes)
+        return _Weights(len(rng), features, len(self.parts) * min(features, self.width), classes)
 
     def propagate(self, matrix: Sparse, x: Tensor) -> Tensor:
         """P x of dense columns x [N, d]."""
@@ -145,25 +144,15 @@ class PropagatedLinear(Checked):
         return z / z.norm(dim=1, keepdim=True).clamp_min(EPSILON) if self.rows == "unit" else z
 
 
-class _Head(Network):
-    """The learned weights of R linear models."""
+class _Weights(Network):
+    """All weights of R linear models, which share directions and mean; see `PropagatedLinear.logits`."""
 
-    def __init__(self, runs: int, width: int, classes: int) -> None:
+    def __init__(self, runs: int, features: int, width: int, classes: int) -> None:
         super().__init__()
         self.weight = nn.Parameter(torch.zeros(runs, width, classes))
         self.bias = nn.Parameter(torch.zeros(runs, 1, classes))
-
-
-class _Linear(_Head):
-    """All weights of R linear models; these share directions and mean."""
-
-    def __init__(self, runs: int, features: int, width: int, classes: int) -> None:
-        super().__init__(runs, width, classes)
         self.basis = nn.Parameter(torch.zeros(1, features, width))
         self.centre = nn.Parameter(torch.zeros(1, 1, width))
-
-    def forward(self, subgraph: Subgraph, masks: DropoutMasks | None = None) -> Tensor:
-        raise NotImplementedError("PropagatedLinear.logits computes the logits")
 
 
 @dataclass(frozen=True)
@@ -195,7 +184,6 @@ class LinearLearner:
         parts = [task.cached(_Principal(part, task.device)) for part in trainer.model.parts]
         self.inputs, basis, centre = _concatenated(parts)
         self.shared = {"basis": basis[None], "centre": centre[None]}  # the weights that all runs share
-        self.network = _Head(task.runs, self.inputs.shape[1], task.classes)
 
     def fit(
         self, labels: Labels, rng: Streams, *, start: dict[str, Tensor] | None = None, **corrections: Any

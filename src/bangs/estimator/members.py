@@ -14,6 +14,7 @@ from bangs.estimator.folds import held_out_labels, label_log_probs, label_weight
 from bangs.graphs.store import StoreReference
 from bangs.nn.models import Architecture
 from bangs.runs.candidate_log import CandidateLog
+from bangs.runs.checkpoint_content import with_prefix
 from bangs.runs.history import is_row, row, with_adopted, without_adopted
 from bangs.selftraining.best_round import Merit, clearly_behind
 from bangs.selftraining.loop import State
@@ -63,12 +64,11 @@ class Member:
     def from_plain(cls, tensors: Mapping[str, Tensor], facts: Mapping[str, Any], model: Architecture) -> "Member":
         """The member that `to_plain` described, with its architecture."""
         log = CandidateLog.from_plain(tensors)
-        weights = {name.removeprefix(_WEIGHTS): t for name, t in tensors.items() if name.startswith(_WEIGHTS)}
         values: dict[str, Any] = {name: facts[name] for name in ("name", "view", "chosen", "ended", "seconds")}
         values |= {name: tensors[name] for name in (*_TENSORS, *_OPTIONAL) if name in tensors}
         return cls(
             architecture=model,
-            weights=weights,
+            weights=with_prefix(dict(tensors), _WEIGHTS),
             candidate_log=log,
             rows=with_adopted(facts["rows"], log),
             **values,

@@ -41,7 +41,7 @@ class AnswerFile:
     """labels.csv, open for more answers; an incomplete last row, left by a crash, is removed."""
 
     def __init__(self, path: Path):
-        self.answers, end = _parse_answers(_read_bytes(path), path)
+        self.answers, end = _parse_answers(read_file(path) or b"", path)
         with explain_write_errors(path):
             self._file = AppendOnlyFile(path, end)
         if not end:
@@ -62,7 +62,7 @@ class AnswerFile:
 
 def read_answers(path: Path) -> list[Answer]:
     """The complete rows of a labels.csv, oldest first."""
-    body = _read_bytes(path)
+    body = read_file(path)
     if not body:
         raise InvalidInput(f"'{path}' does not exist or is empty; give the labels.csv that `bangs label` wrote")
     return _parse_answers(body, path)[0]
@@ -105,6 +105,14 @@ def check_class(name: str, known: Sequence[str] = ()) -> str:
     return name
 
 
+def read_file(path: Path) -> bytes | None:
+    """The bytes of a file of the labelling folder; None if it does not exist."""
+    try:
+        return read_regular_file(path, MAX_BYTES)
+    except FileNotFoundError:
+        return None
+
+
 def with_answers(graph: UserGraph, answers: Sequence[Answer]) -> UserGraph:
     """The graph with the labels of the answers, which may add new classes."""
     labels = labels_of(answers)
@@ -130,13 +138,6 @@ def with_answers(graph: UserGraph, answers: Sequence[Answer]) -> UserGraph:
     notes = [*graph.notes, f"{len(labels):,} labels were added from {FILE}"]
     columns = replace(graph.columns, classes=tuple(classes))
     return replace(graph, data=data, classes=classes, columns=columns, split=split, notes=notes)
-
-
-def _read_bytes(path: Path) -> bytes:
-    try:
-        return read_regular_file(path, MAX_BYTES)
-    except FileNotFoundError:
-        return b""
 
 
 def _parse_answers(body: bytes, path: Path) -> tuple[list[Answer], int]:

@@ -15,13 +15,13 @@ from bangs.estimator.model_file import SavedRun
 from bangs.graphs.tables.diagnostics import Diagnostics
 from bangs.graphs.tables.read_options import ReadOptions
 from bangs.graphs.tables.table_reader import open_table
-from bangs.utils.files import parse, read_regular_file, write_atomic
+from bangs.labelling.answers import read_file
+from bangs.utils.files import parse, write_atomic
 
 QUEUE = "queue.json"
 PROGRESS = "progress.jsonl"
 MAX_NEIGHBOURS, MAX_INFLUENCES = 10, 5
 MAX_CELL_LENGTH, MAX_COLUMNS = 300, 60  # of the table row that is shown
-MAX_BYTES = 1 << 28
 
 
 def make_cards(saved: SavedRun, count: int, strategy: str | None, exclude: Tensor) -> dict[str, Any]:
@@ -77,10 +77,10 @@ def write_queue(folder: Path, queue: dict[str, Any], row: dict[str, Any]) -> Non
 def read_queue(folder: Path) -> dict[str, Any] | None:
     """The queue of a folder; None if there is none yet."""
     path = folder / QUEUE
-    try:
-        queue = parse(read_regular_file(path, MAX_BYTES), f"'{path}'")
-    except FileNotFoundError:
+    body = read_file(path)
+    if body is None:
         return None
+    queue = parse(body, f"'{path}'")
     if not isinstance(queue, dict) or not {"classes", "cards", "notes", "strategy"} <= queue.keys():
         raise InvalidInput(f"'{path}' is not as `bangs label` writes it; move it away")
     return queue
@@ -89,11 +89,7 @@ def read_queue(folder: Path) -> dict[str, Any] | None:
 def read_progress(folder: Path) -> list[dict[str, Any]]:
     """A row per fit: the number of labels, the accuracy on labels not learned, and its interval."""
     path = folder / PROGRESS
-    try:
-        lines = read_regular_file(path, MAX_BYTES).splitlines()
-    except FileNotFoundError:
-        return []
-    rows = [parse(line, f"'{path}'") for line in lines]
+    rows = [parse(line, f"'{path}'") for line in (read_file(path) or b"").splitlines()]
     if not all(isinstance(row, dict) and isinstance(row.get("answers"), int) for row in rows):
         raise InvalidInput(f"'{path}' is not as `bangs label` writes it; move it away")
     return rows
