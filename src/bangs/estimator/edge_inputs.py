@@ -256,18 +256,16 @@ def _library_edges(graph: Any) -> pd.DataFrame:
     """The edges of a networkx or igraph graph as a frame; an edge without a weight has weight 1, if others have one."""
     if hasattr(graph, "adj"):
         edges = list(graph.edges(data="weight"))
-        ends, weights = [edge[:2] for edge in edges], [weight for *_, weight in edges]
     else:
-        names = node_names(graph)
+        names, ends = node_names(graph), graph.get_edgelist()
         assert names is not None
-        ends = [(names[source], names[target]) for source, target in graph.get_edgelist()]
         weights = graph.es["weight"] if "weight" in graph.es.attributes() else [None] * len(ends)
-    columns: dict[str, Any] = {}
-    for end, name in enumerate(("source", "target")):
-        columns[name] = pd.Series([pair[end] for pair in ends], dtype=object)  # a name may be a tuple
-    if any(weight is not None for weight in weights):
-        columns["weight"] = [1.0 if weight is None else weight for weight in weights]
-    frame = pd.DataFrame(columns)
+        edges = [(names[u], names[v], weight) for (u, v), weight in zip(ends, weights, strict=True)]
+    frame = pd.DataFrame(edges, columns=["source", "target", "weight"], dtype=object)  # a name may be a tuple
+    if all(weight is None for *_, weight in edges):
+        frame = frame[["source", "target"]]
+    else:
+        frame["weight"] = [1.0 if weight is None else weight for *_, weight in edges]
     if graph.is_directed():
         return frame
     back = frame[frame["source"] != frame["target"]].rename(columns={"source": "target", "target": "source"})

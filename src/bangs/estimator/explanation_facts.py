@@ -1,5 +1,6 @@
 """The facts that explain the labels of nodes: influences, neighbours and pseudo-labels; nodes and classes by number."""
 
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -137,19 +138,11 @@ def adoption(snapshot: Snapshot, node: int) -> PseudoLabel | None:
     rows = (log.taken & (log.node == node)).nonzero().flatten().tolist()
     if not rows:
         return None
-    row = rows[-1]
-    stderr = float(log.stderr[row])
-    return PseudoLabel(
-        round=int(log.round[row]),
-        label=int(log.label[row]),
-        raw_confidence=float(log.raw_confidence[row]),
-        confidence=float(log.confidence[row]),
-        score=float(log.score[row]),
-        stderr=None if stderr != stderr else stderr,
-        rank=int(log.place[row]),
-        among=int(log.among[row]),
-        used=bool(snapshot.adopted_round[node] == log.round[row]),
-    )
+    names = ("round", "label", "raw_confidence", "confidence", "score", "stderr", "place", "among")
+    line = {name: getattr(log, name)[rows[-1]].item() for name in names}
+    rank, stderr = line.pop("place"), line.pop("stderr")
+    used = int(snapshot.adopted_round[node]) == line["round"]
+    return PseudoLabel(**line, rank=rank, stderr=None if math.isnan(stderr) else stderr, used=used)
 
 
 def soft_label(snapshot: Snapshot, node: int) -> SoftLabel | None:

@@ -51,20 +51,13 @@ class Member:
         named = {name: getattr(self, name) for name in (*_TENSORS, *_OPTIONAL)}
         tensors = {name: part for name, part in named.items() if part is not None} | self.candidate_log.to_plain()
         tensors |= {f"{_WEIGHTS}{name}": value for name, value in self.weights.items()}
-        return tensors, {
-            "name": self.name,
-            "view": self.view,
-            "chosen": self.chosen,
-            "rows": without_adopted(self.rows),
-            "ended": self.ended,
-            "seconds": self.seconds,
-        }
+        return tensors, {name: getattr(self, name) for name in _FACTS} | {"rows": without_adopted(self.rows)}
 
     @classmethod
     def from_plain(cls, tensors: Mapping[str, Tensor], facts: Mapping[str, Any], model: Architecture) -> "Member":
         """The member that `to_plain` described, with its architecture."""
         log = CandidateLog.from_plain(tensors)
-        values: dict[str, Any] = {name: facts[name] for name in ("name", "view", "chosen", "ended", "seconds")}
+        values: dict[str, Any] = {name: facts[name] for name in _FACTS}
         values |= {name: tensors[name] for name in (*_TENSORS, *_OPTIONAL) if name in tensors}
         return cls(
             architecture=model,
@@ -226,4 +219,5 @@ def _ended(state: State) -> str:
 
 _TENSORS = tuple(field.name for field in fields(Member) if field.type is Tensor)
 _OPTIONAL = ("belief", "weight")
+_FACTS = ("name", "view", "chosen", "ended", "seconds")
 _CHOSEN = ("mean", "unseen", "target", "adopted_round")

@@ -9,8 +9,8 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from bangs.errors import BangsError, InvalidInput
-from bangs.labelling.page import label_page
 from bangs.labelling.session import Refused, Session, Stale
+from bangs.report.page import asset, environment
 
 HOST = "127.0.0.1"
 MAX_BODY_BYTES = 4096  # of a request
@@ -112,7 +112,7 @@ class _Handler(BaseHTTPRequestHandler):
 
     def _get(self, path: str) -> tuple[str, bytes]:
         if path == "":
-            return "text/html; charset=utf-8", label_page(self.server.name).encode()
+            return "text/html; charset=utf-8", _page(self.server.name).encode()
         if path == "state":
             return "application/json", json.dumps(self.server.session.state()).encode()
         raise RefusedRequest(HTTPStatus.NOT_FOUND, "there is no such page")
@@ -155,3 +155,12 @@ class _Handler(BaseHTTPRequestHandler):
             self.send_header("Connection", "close")
         self.end_headers()
         self.wfile.write(body)
+
+
+def _page(name: str) -> str:
+    """The HTML of the page for the graph `name`, in the style of the report."""
+    style = asset("page.css") + asset("label.css", "bangs.labelling")
+    script = asset("tools.js") + asset("label.js", "bangs.labelling")
+    template = environment("bangs.labelling").get_template("label.html")
+    page: str = template.render(facts={"name": name, "classes": []}, style=style, script=script)
+    return page

@@ -85,14 +85,11 @@ class StrategyInput:
     @cached_property
     def isolated(self) -> Tensor:
         """The nodes without an edge to another node: bool [N]; all False where no node has an edge."""
-        links = NeighbourLists.of(self.graph)
         if hasattr(self.graph, "into"):  # on disk: edges are not read
-            return links.pointers.diff() == 0
-        nodes = torch.arange(self.nodes).repeat_interleave(links.pointers.diff())
-        proper = links.nodes != nodes
+            return NeighbourLists.of(self.graph).pointers.diff() == 0
+        edges = self.graph.edge_index
         linked = torch.zeros(self.nodes, dtype=torch.bool)
-        linked[nodes[proper]] = True
-        linked[links.nodes[proper].long()] = True
+        linked[edges[:, edges[0] != edges[1]]] = True
         return ~linked if bool(linked.any()) else linked
 
     @cached_property
