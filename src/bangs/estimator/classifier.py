@@ -41,7 +41,6 @@ from bangs.estimator.inputs import Inputs, prepare
 from bangs.estimator.label_inputs import as_labels, as_sample_weights, in_order, label_rows, mask_of
 from bangs.estimator.linear import LinearTrainer
 from bangs.estimator.members import View
-from bangs.estimator.node_rows import NodeRows
 from bangs.estimator.parameters import build_candidates, without_effect
 from bangs.estimator.tasks import TrainingData, settle_class_weights, tasks_of, training_data
 from bangs.graphs.splits import check_share
@@ -338,8 +337,7 @@ class SelfTrainingClassifier(FittedAttributes, ClassifierMixin, BaseEstimator): 
         if X is None:
             return pd.DataFrame(index=named_nodes(edge_index) if is_table(edge_index) else pd.Index(self.node_names_))
         X = as_pandas(X)
-        named = not isinstance(X, NodeRows | Data | Store | pd.DataFrame)
-        return label_rows(X, y, nodes, row_names(edge_index, nodes) if named else None)
+        return label_rows(X, y, nodes, None if isinstance(X, pd.DataFrame) else row_names(edge_index, nodes))
 
     @default_torch_modes()
     def explain(self, node: int | str, top: int = 5) -> Explanation:

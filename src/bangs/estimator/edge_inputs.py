@@ -257,8 +257,9 @@ def _library_edges(graph: Any) -> pd.DataFrame:
     if hasattr(graph, "adj"):
         edges = list(graph.edges(data="weight"))
     else:
-        names, ends = node_names(graph), graph.get_edgelist()
-        assert names is not None
+        named, ends = node_names(graph), graph.get_edgelist()
+        assert named is not None
+        names = list(named)  # an index takes microseconds for every name
         weights = graph.es["weight"] if "weight" in graph.es.attributes() else [None] * len(ends)
         edges = [(names[u], names[v], weight) for (u, v), weight in zip(ends, weights, strict=True)]
     frame = pd.DataFrame(edges, columns=["source", "target", "weight"], dtype=object)  # a name may be a tuple

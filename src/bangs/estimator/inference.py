@@ -13,14 +13,14 @@ from torch_geometric.data import Data
 
 from bangs.calibration.calibrators import ETS, Calibrator, Temperature, Uncalibrated, Vector, calibrator
 from bangs.calibration.proven_temperature import ProvenTemperature
-from bangs.core import part_checks
 from bangs.core.rng import Streams
-from bangs.core.types import Labels, Prediction, Task
+from bangs.core.types import Prediction
 from bangs.errors import InvalidInput
 from bangs.estimator.feature_views import view_of
 from bangs.estimator.folds import mean_of_runs
 from bangs.estimator.inputs import check_columns, in_memory, prepare
 from bangs.estimator.linear import PropagatedLinear
+from bangs.estimator.members import calibrated
 from bangs.estimator.stacking import mixture
 from bangs.graphs.edges import EdgeList
 from bangs.graphs.sparse import edge_weights
@@ -160,7 +160,7 @@ def calibrate_logits(snapshot: Snapshot, logits: Tensor, graph: Any, calibrate: 
     both: Any = _NodesWithoutEdges(len(old) + len(logits)) if without_edges else _joined(snapshot.graph, graph)
     unknown = torch.full((len(logits),), -1)
     labels = torch.cat([held, unknown]), torch.cat([given, unknown])
-    return _calibrated(calibrate, torch.cat([old, logits]), both, *labels)[len(old) :]
+    return calibrated(calibrate, torch.cat([old, logits]), both, *labels).logits[0][len(old) :]
 
 
 def calibrate_unseen(snapshot: Snapshot, calibrate: Calibrator) -> Tensor:
@@ -175,7 +175,7 @@ def calibrate_unseen(snapshot: Snapshot, calibrate: Calibrator) -> Tensor:
     for fold in range(CALIBRATION_FOLDS):
         inside = torch.arange(len(label)) % CALIBRATION_FOLDS == fold
         others = held.index_fill(0, nodes[inside], -1)
-        out[inside] = _calibrated(calibrate, raw, graph, others, given)[nodes[inside]]
+        out[inside] = calibrated(calibrate, raw, graph, others, given).logits[0][nodes[inside]]
     return out
 
 
@@ -199,13 +199,6 @@ def _calibration_nodes(snapshot: Snapshot, calibrate: Calibrator) -> tuple[Tenso
     raw = snapshot.raw.clone()
     raw[snapshot.held >= 0] = unseen
     return raw, snapshot.held, snapshot.given
-
-
-def _calibrated(calibrate: Calibrator, logits: Tensor, graph: Any, held: Tensor, given: Tensor) -> Tensor:
-    """Calibrated logits [n, C] of n nodes of a graph, with held-out and given labels [n]."""
-    raw = Prediction(logits[None])
-    task = Task(graph, Labels.given(given[None]), held[None], logits.shape[1])
-    return part_checks.check_calibrated(calibrate(raw, task), raw).logits[0]
 
 
 @dataclass(frozen=True)

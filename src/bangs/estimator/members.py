@@ -166,8 +166,12 @@ class FoldRecorder:
 
     def _record_predictions(self, mean: Prediction, unseen: Prediction, task: Task) -> None:
         """Record the label and the calibrated confidence of every node, out-of-fold where it was held out."""
-        labels = mean.label[0].cpu()
-        confidence = _calibrated(mean, unseen, task, self.calibrate).confidence[0].cpu()
+        labels, held, logits = mean.label[0].cpu(), task.validation.amax(0), mean.logits[0]
+        if task.runs > 1:
+            logits = logits.clone()
+            logits[held >= 0] = unseen.logits[0]
+        given = torch.where(held >= 0, -1, task.given.target[0])
+        confidence = calibrated(self.calibrate, logits, task.graph, held, given).confidence[0].cpu()
         if self.on_disk:  # three bytes per node
             labels, confidence = labels.to(torch.uint8 if task.classes <= 256 else torch.int32), confidence.half()
         self._labels.append(labels)
@@ -186,16 +190,11 @@ class FoldRecorder:
         return not clearly_behind(log_probs, self._best)
 
 
-def _calibrated(mean: Prediction, unseen: Prediction, task: Task, calibrate: Calibrator) -> Prediction:
-    """The mean prediction [1, N, C], calibrated with the out-of-fold predictions of held-out nodes."""
-    held = task.validation.amax(0, keepdim=True)
-    logits = mean.logits
-    if task.runs > 1:
-        logits = logits.clone()
-        logits[0, held[0] >= 0] = unseen.logits[0]
-    prediction = Prediction(logits)
-    given = Labels.given(torch.where(held >= 0, -1, task.given.only([0]).target))
-    return part_checks.check_calibrated(calibrate(prediction, Task(task.graph, given, held, task.classes)), prediction)
+def calibrated(calibrate: Calibrator, logits: Tensor, graph: Any, held: Tensor, given: Tensor) -> Prediction:
+    """The calibrated prediction [1, n, C] of n nodes of a graph, with held-out and given labels [n]."""
+    raw = Prediction(logits[None])
+    task = Task(graph, Labels.given(given[None]), held[None], logits.shape[1])
+    return part_checks.check_calibrated(calibrate(raw, task), raw)
 
 
 def _row(state: State, accuracy: float) -> dict[str, Any]:

@@ -2,6 +2,7 @@
 
 import torch
 from torch import Tensor
+from torch.nn.functional import one_hot
 
 from bangs.core.rng import Streams
 from bangs.suggestion.strategy_input import StrategyInput
@@ -29,9 +30,11 @@ def expected_banzhaf_values(inputs: StrategyInput) -> Tensor:
     label = inputs.label.clamp_min(0).expand(LABEL_DRAWS, -1).clone()
     for draw, generator in zip(label, rng.generators(), strict=True):
         draw[players] = torch.multinomial(p[players], 1, generator=generator)[:, 0]
+    # under these logits a label has probability LABEL_CONFIDENCE
+    logit = torch.tensor(LABEL_CONFIDENCE / (1 - LABEL_CONFIDENCE) * max(inputs.classes - 1, 1)).log()
     game = Information.of(
         inputs.operator,
-        _label_logits(label, inputs.classes),
+        one_hot(label, inputs.classes).float() * logit,
         inputs.known.expand(LABEL_DRAWS, -1),
         players.expand(LABEL_DRAWS, -1),
         seeds=tuple(rng.at("nodes").numbers()),
@@ -40,9 +43,3 @@ def expected_banzhaf_values(inputs: StrategyInput) -> Tensor:
     score = torch.full((inputs.nodes,), float("-inf"))
     score[players] = values.mean.mean(0).float()
     return score
-
-
-def _label_logits(label: Tensor, classes: int) -> Tensor:
-    """Logits [R, N, C] under which the label has probability `LABEL_CONFIDENCE`; those of other classes are zero."""
-    logit = torch.tensor(LABEL_CONFIDENCE / (1 - LABEL_CONFIDENCE) * max(classes - 1, 1)).log()
-    return torch.nn.functional.one_hot(label, classes).float() * logit

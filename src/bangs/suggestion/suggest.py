@@ -72,26 +72,18 @@ def suggest(
     if isinstance(count, bool) or not isinstance(count, numbers.Integral) or not 1 <= int(count) <= MAX_COUNT:
         raise InvalidInput(f"count must be a whole number of at least 1, got {count!r}")
     name = DEFAULT if name is None else name
-    choose = strategy(name)
-    inputs = strategy_input(snapshot, int(count), seed, exclude)
-    taken, skipped = batch(inputs, choose)
-    nodes = list(with_reasons(inputs, taken, names, classes, name))
-    return Suggestions(name, nodes, _notes(inputs, taken, skipped, names))
-
-
-def strategy_input(snapshot: Snapshot, count: int, seed: int = 0, exclude: Tensor | None = None) -> StrategyInput:
-    """The inputs of a run, for a strategy."""
-    label = snapshot.known
-    pool = label < 0
-    if exclude is not None:
-        pool &= ~exclude
+    choose, label = strategy(name), snapshot.known
+    pool = label < 0 if exclude is None else (label < 0) & ~exclude
     if not bool(pool.any()):
         raise InvalidInput("every node has a label already, so there is none to suggest")
     graph = snapshot.graph if isinstance(snapshot.graph, EdgeList) else snapshot.graph.store.unlabelled()
     features = None if snapshot.points is None else snapshot.points.float()
     disagreement = None if snapshot.disagreement is None else snapshot.disagreement.float()
     probs = snapshot.calibrated.float().softmax(-1)
-    return StrategyInput(graph, probs, label, pool, features, disagreement, seed=seed, count=count)
+    inputs = StrategyInput(graph, probs, label, pool, features, disagreement, seed=seed, count=int(count))
+    taken, skipped = batch(inputs, choose)
+    nodes = list(with_reasons(inputs, taken, names, classes, name))
+    return Suggestions(name, nodes, _notes(inputs, taken, skipped, names))
 
 
 def _notes(inputs: StrategyInput, taken: Sequence[Taken], skipped: Sequence[Skipped], names: Any) -> list[str]:
