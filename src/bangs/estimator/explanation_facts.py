@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
-import numpy.typing as npt
 import torch
 from torch import Tensor
 
@@ -121,14 +120,19 @@ def neighbours(snapshot: Snapshot, nodes: Sequence[int], top: int = 5) -> list[t
     """
     counts, sources, weights = (tensor.numpy() for tensor in snapshot.links.rows(torch.as_tensor(list(nodes))))
     ends = counts.cumsum()
+    target = snapshot.target if snapshot.belief is None else snapshot.given  # not soft labels
     out = []
     for node, begin, end in zip(nodes, ends - counts, ends, strict=True):
         others, inverse = np.unique(sources[begin:end], return_inverse=True)
         total = np.bincount(inverse, weights[begin:end], len(others))
         linked = (total > 0) & (others != node)
         others, total = others[linked], total[linked]
-        order = np.argsort(-total, kind="stable")[:top]
-        out.append((_described(snapshot, others[order], total[order]), len(others)))
+        heaviest = np.argsort(-total, kind="stable")[:top]
+        near, weight = torch.from_numpy(others[heaviest]), total[heaviest].tolist()
+        label = torch.where(snapshot.held[near] >= 0, snapshot.held[near], snapshot.raw[near].argmax(-1))
+        label = torch.where(target[near] >= 0, target[near], label)
+        columns = (near.tolist(), weight, origins(snapshot, near), label.tolist())
+        out.append(([Neighbour(*values) for values in zip(*columns, strict=True)], len(others)))
     return out
 
 
@@ -204,14 +208,3 @@ def _hard_labels(snapshot: Snapshot) -> tuple[Tensor, Tensor]:
     label[taken.node] = taken.label
     label = torch.where(snapshot.adopted_round > 0, snapshot.target, label)
     return torch.where(given, snapshot.given, label), first_round
-
-
-def _described(snapshot: Snapshot, nodes: "npt.NDArray[Any]", weights: "npt.NDArray[Any]") -> list[Neighbour]:
-    """Neighbours with their known or predicted labels."""
-    others = torch.from_numpy(nodes)
-    target, held, predicted = snapshot.target[others], snapshot.held[others], snapshot.raw[others].argmax(-1)
-    if snapshot.belief is not None:
-        target = snapshot.given[others]  # of a node with a soft label, the prediction counts
-    label = torch.where(target >= 0, target, torch.where(held >= 0, held, predicted))
-    columns = (nodes.tolist(), weights.tolist(), origins(snapshot, others), label.tolist())
-    return [Neighbour(*values) for values in zip(*columns, strict=True)]

@@ -88,7 +88,7 @@ def prepare(
         source = X if fitted else in_memory(X)
         graph = source.unlabelled() if isinstance(source, Store) else as_graph(source, directed=True)
         nodes = int(graph.num_nodes or 0)
-        return Inputs(graph, source, y, names_of(X, nodes) if names is None else _as_names(names, nodes), None)
+        return Inputs(graph, source, y, names_of(names, X, nodes), None)
     X = as_pandas(X)
     if columns is not None and columns.columns:
         X, edge_index, edge_weight = _as_fitted_frame(X, edge_index, edge_weight, columns, feature_names)
@@ -109,9 +109,8 @@ def prepare(
     graph = as_graph(numeric, edge_index, edge_weight, directed=directed)
     nodes = int(graph.num_nodes or 0)
     in_graph = None if isinstance(numeric, Data | pd.DataFrame) else row_names(edge_index, nodes)
-    given = in_graph if names is None else _as_names(names, nodes)
-    source = numeric if isinstance(numeric, Data) else label_rows(numeric, y, nodes, given)
-    names = names_of(numeric, nodes, in_graph) if names is None else given
+    are_given, names = names is not None, names_of(names, numeric, nodes, in_graph)
+    source = numeric if isinstance(numeric, Data) else label_rows(numeric, y, nodes, names if are_given else in_graph)
     if bare is not None:
         x, structural = standardised(graph, names, seed, None if columns is None else columns.structural)
         graph.x, encoding = torch.from_numpy(x), replace(encoding or Encoding(), structural=structural)
@@ -168,23 +167,20 @@ def _check_edge_range(index: Tensor | None, nodes: int) -> None:
         )
 
 
-def names_of(X: Any, nodes: int, in_graph: "pd.Index[Any] | None" = None) -> Any:
-    """The names of the nodes: an array, or `NodeNames`.
+def names_of(names: Any, X: Any, nodes: int, in_graph: "pd.Index[Any] | None" = None) -> Any:
+    """The names of the N nodes: str [N], an array or `NodeNames`.
 
-    They are the index of a frame, the names in a store or those of a networkx or igraph graph, or 0 … N−1.
+    They are the given `names`, or else the index of a frame, the names in a store or those of a networkx or igraph
+    graph, or 0 … N−1.
     """
-    if isinstance(X, Store):
+    if names is not None and count_rows(names, "names") != nodes:
+        raise InvalidInput(f"names must hold one name per node [{nodes}], got {len(names)}")
+    if names is None and isinstance(X, Store):
         names = NodeNames(StoreReference.of(X))
         return np.array(list(names), dtype=object) if X.fits else names
-    index = X.index if isinstance(X, pd.DataFrame) else in_graph
-    index = pd.RangeIndex(nodes) if index is None else index
-    return np.array([str(name) for name in index], dtype=object)
-
-
-def _as_names(names: Any, nodes: int) -> Any:
-    """The names of N nodes, given by the user: str [N], an array or `NodeNames`."""
-    if count_rows(names, "names") != nodes:
-        raise InvalidInput(f"names must hold one name per node [{nodes}], got {len(names)}")
+    if names is None:
+        names = X.index if isinstance(X, pd.DataFrame) else in_graph
+        names = range(nodes) if names is None else names
     return names if isinstance(names, NodeNames) else np.array([str(name) for name in names], dtype=object)
 
 

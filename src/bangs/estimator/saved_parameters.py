@@ -78,10 +78,8 @@ def check_calibrator(value: Any) -> None:
 def check_weights(architecture: Architecture, weights: Mapping[str, Tensor], features: int, classes: int) -> None:
     """Raises where weights do not fit R models of the architecture: names, shapes, types, finite values."""
     largest = max([MAX_TRUSTED_SIZE, *(size for weight in weights.values() for size in weight.shape)])
-    sizes: dict[str, Any] = {"features": features, "classes": classes}
-    part: Any = architecture
-    if is_dataclass(part):
-        sizes |= {field.name: getattr(part, field.name) for field in fields(part)}
+    settings: dict[str, Any] = vars(architecture) if is_dataclass(architecture) else {}
+    sizes = {"features": features, "classes": classes, **settings}
     for name, size in sizes.items():
         # checked before the network is built, which takes that much memory
         if isinstance(size, int) and size > largest:
