@@ -285,7 +285,7 @@ def edge_columns(frame: pd.DataFrame) -> pd.DataFrame:
     texts = [str(name) for name in names]
     found: dict[str, str | None] = {}
     for role in ("source", "target", "weight"):
-        found[role] = guess(role, texts, [name for name in found.values() if name is not None])
+        found[role] = guess(role, texts, found.values())
     ends = [name for name in (found["source"], found["target"]) if name is not None]
     if len(ends) == 1 and len(ends[0]) == 1:  # `v` tells an end beside `u` only, else `w` may be the other end
         found = {role: None if name is None or len(name) == 1 else name for role, name in found.items()}

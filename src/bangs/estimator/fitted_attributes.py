@@ -123,17 +123,15 @@ def with_points(snapshot: Snapshot, members: Sequence[FittedMember], tasks: Mapp
 
     Suggestions of nodes to label next need them. The disagreement is H(mean of p) − mean of H(p) over the models.
     """
-    spaces: dict[tuple[PropagatedLinear, View], tuple[Tensor, float]] = {}  # inputs of linear members, their weight
+    spaces: dict[tuple[PropagatedLinear, View], float] = {}  # what linear members learn from, and their weight
     total, negative_entropy = 0.0, torch.zeros(snapshot.nodes)
     mean = torch.zeros(snapshot.nodes, snapshot.classes)
     for member in members:
         task, model = tasks[member.view], member.architecture
         if isinstance(model, PropagatedLinear):
-            learner = LinearTrainer(model).prepare(task)  # the task has cached its inputs
-            weight = spaces[model, member.view][1] if (model, member.view) in spaces else 0.0
-            spaces[model, member.view] = (learner.inputs, weight + member.weight)
+            spaces[model, member.view] = spaces.get((model, member.view), 0.0) + member.weight
             on_device = {name: value.to(task.device) for name, value in member.weights.items()}
-            prediction = learner.predict(on_device, task.graph)
+            prediction = LinearTrainer(model).prepare(task).predict(on_device, task.graph)  # its inputs are cached
         else:
             prediction = Prediction(apply(model, member.weights, snapshot.classes, task.graph, task.device))
         entropies = (prediction.probs * prediction.log_probs.clamp_min(-100)).sum(-1)
@@ -143,10 +141,10 @@ def with_points(snapshot: Snapshot, members: Sequence[FittedMember], tasks: Mapp
     mean, negative_entropy = mean / total, negative_entropy / total
     disagreement = (negative_entropy - torch.xlogy(mean, mean).sum(1)).clamp_min(0)
     if not spaces:  # neural networks only: the propagated features of the first view
-        view, task = next(iter(tasks.items()))
-        spaces[PropagatedLinear(), view] = (LinearTrainer().prepare(task).inputs, 1.0)
-    heaviest = sorted(spaces.values(), key=lambda space: -space[1])[:MAX_SPACES]
-    points = merged([inputs.cpu() for inputs, _ in heaviest], [weight for _, weight in heaviest])
+        spaces[PropagatedLinear(), next(iter(tasks))] = 1.0
+    heaviest = sorted(spaces.items(), key=lambda space: -space[1])[:MAX_SPACES]
+    inputs = [LinearTrainer(model).prepare(tasks[view]).inputs.cpu() for (model, view), _ in heaviest]
+    points = merged(inputs, [weight for _, weight in heaviest])
     return replace(snapshot, points=points.half(), disagreement=disagreement)
 
 
