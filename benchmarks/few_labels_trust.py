@@ -21,8 +21,8 @@ from bangs import SelfTrainingClassifier
 from bangs.estimator import classifier
 from bangs.estimator.candidate_search import CandidateSearch, Ensemble
 from bangs.estimator.candidates import RIDGES
-from bangs.estimator.feature_views import view_of
 from bangs.estimator.inference import apply
+from bangs.estimator.node_features import view_of
 from few_labels import DEVELOPMENT, SLOW, chose_settings, drawn, unlabelled, with_labels
 
 MAX_NODES = 1_500  # nodes of a graph that are kept

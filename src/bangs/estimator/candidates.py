@@ -8,9 +8,9 @@ from torch import Tensor
 from torch_geometric.data import Data
 
 from bangs.estimator.class_weights import are_uneven, labels_per_class
-from bangs.estimator.feature_views import columns_differ_in_scale, looks_like_counts, mostly_zeros
 from bangs.estimator.linear import LinearTrainer, PropagatedLinear
 from bangs.estimator.members import View
+from bangs.estimator.node_features import columns_differ_in_scale, looks_like_counts, mostly_zeros
 from bangs.selftraining.budget import Budget
 from bangs.selftraining.loop import Method
 from bangs.selftraining.methods import method

@@ -16,11 +16,11 @@ from bangs.errors import InvalidInput
 from bangs.estimator import saved_parameters
 from bangs.estimator.candidate_search import Ensemble
 from bangs.estimator.candidates import VIEWS
-from bangs.estimator.feature_views import STRUCTURE_WIDTH
 from bangs.estimator.folds import mean_of_runs
 from bangs.estimator.inference import apply, calibrate_logits, calibrate_unseen
 from bangs.estimator.linear import LinearTrainer, PropagatedLinear
 from bangs.estimator.members import View
+from bangs.estimator.node_features import STRUCTURE_WIDTH
 from bangs.graphs.edges import EdgeList
 from bangs.graphs.store import StoreReference
 from bangs.nn.models import Architecture

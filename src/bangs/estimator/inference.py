@@ -16,11 +16,11 @@ from bangs.calibration.proven_temperature import ProvenTemperature
 from bangs.core.rng import Streams
 from bangs.core.types import Prediction
 from bangs.errors import InvalidInput
-from bangs.estimator.feature_views import view_of
 from bangs.estimator.folds import mean_of_runs
 from bangs.estimator.inputs import check_columns, in_memory, prepare
 from bangs.estimator.linear import PropagatedLinear
 from bangs.estimator.members import calibrated
+from bangs.estimator.node_features import view_of
 from bangs.estimator.stacking import mixture
 from bangs.graphs.edges import EdgeList
 from bangs.graphs.sparse import edge_weights

@@ -13,11 +13,11 @@ from bangs.core.types import Task
 from bangs.errors import InvalidInput
 from bangs.estimator.candidates import Candidate, linear_candidates
 from bangs.estimator.class_weights import are_uneven, class_weights, random_sample_weights, uneven_note, were_chosen
-from bangs.estimator.feature_views import view_of
 from bangs.estimator.folds import DEFAULT_FOLDS, Folds, check_folds
 from bangs.estimator.inputs import Inputs
 from bangs.estimator.label_inputs import Classes, check_class_names, labelled
 from bangs.estimator.members import View
+from bangs.estimator.node_features import view_of
 from bangs.graphs.splits import validation_split
 from bangs.graphs.store import Store
 from bangs.selftraining.loop import Method

@@ -1,4 +1,4 @@
-"""Views: a graph with features, structural features, or both as its x."""
+"""Node features: what a model sees of a node, its features, its position in the graph, or both."""
 
 from typing import Any
 
