@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from sklearn.base import clone
 
 from bangs import SelfTrainingClassifier
 from bangs.errors import InvalidInput
@@ -46,6 +47,14 @@ def test_a_saved_model_suggests_the_same(model: SelfTrainingClassifier, tmp_path
     loaded = SelfTrainingClassifier.load(tmp_path).suggest(4)
     assert loaded == model.suggest(4)
     assert [item.row for item in read_saved_run(tmp_path).suggest(4)] == [item.row for item in loaded]
+
+
+def test_a_saved_model_draws_with_the_seed_of_its_fit(model: SelfTrainingClassifier, tmp_path: Path) -> None:
+    model = clone(model).set_params(random_state=7).fit(few_labels(60, 3, 24))
+    model.save(tmp_path)
+    rows = [item.row for item in read_saved_run(tmp_path).suggest(20, "random")]
+    assert rows == [item.row for item in model.suggest(20, "random")]
+    assert rows != [item.row for item in replace(read_saved_run(tmp_path), seed=0).suggest(20, "random")]
 
 
 def test_excluded_nodes_are_never_suggested(model: SelfTrainingClassifier, tmp_path: Path) -> None:

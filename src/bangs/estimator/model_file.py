@@ -39,6 +39,7 @@ class SavedRun:
     classes: list[Any]
     selector: Any  # the parameter; a dict where it was a part
     models: int = 1  # how many models are averaged
+    seed: int = 0  # of the fit
 
     def explain(self, node: Any, top: int = 5) -> Explanation:
         """Why a node, by its name or number, has the label it has."""
@@ -50,7 +51,7 @@ class SavedRun:
         from bangs.suggestion.suggest import suggest  # imports the valuation, which an explanation does not need
 
         with threads(thread_count(self.snapshot.nodes)):
-            return suggest(self.snapshot, self.names, self.classes, count, strategy, exclude=exclude)
+            return suggest(self.snapshot, self.names, self.classes, count, strategy, seed=self.seed, exclude=exclude)
 
 
 def read_saved_run(path: str | Path, store: str | Path | None = None) -> SavedRun:
@@ -130,7 +131,7 @@ def run_in(
 
         names = NodeNames(snapshot.graph)
     models = count_models(weights_in(tensors))
-    return SavedRun(snapshot, names, classes.tolist(), facts["params"]["selector"], models)
+    return SavedRun(snapshot, names, classes.tolist(), facts["params"]["selector"], models, int(facts["seed"]))
 
 
 def _unpack_names(tensors: Mapping[str, Tensor], count: int) -> "npt.NDArray[Any]":

@@ -87,7 +87,8 @@ def _suggested(run_data: RunData, snapshot: Snapshot) -> Suggestions | None:
     hidden = torch.zeros_like(known) if run_data.truth is None else run_data.truth >= 0
     if run_data.kind != "fit" or snapshot.points is None or bool((known | hidden).all()):
         return None
-    return suggest(snapshot, run_data.names, run_data.classes, MAX_SUGGESTED, exclude=hidden)
+    seed = int(run_data.config.get("seed", 0))
+    return suggest(snapshot, run_data.names, run_data.classes, MAX_SUGGESTED, seed=seed, exclude=hidden)
 
 
 def _listed(snapshot: Snapshot, pseudo: Tensor) -> Tensor:
