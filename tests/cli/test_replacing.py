@@ -15,7 +15,7 @@ from bangs.experiments import jobs
 from bangs.experiments.experiment import Experiment
 from bangs.experiments.reproduce import Only, Plan, reproduce
 from bangs.experiments.results import json_lines, results_in, rows_in_file
-from bangs.experiments.suites.read import find_suite
+from bangs.experiments.suites.read_suite import find_suite
 from bangs.utils.files import Unwritable, check_replaceable
 from bangs.utils.signals import Stopped
 from tests import EXAMPLES

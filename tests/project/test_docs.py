@@ -14,7 +14,7 @@ import pytest
 import bangs as package
 from bangs import METHODS, Budget, SelfTrainer, Task, Trainer
 from bangs.cli.commands import NAMES, load
-from bangs.experiments.suites.read import find_suite
+from bangs.experiments.suites.read_suite import find_suite
 from bangs.experiments.user_code import run_code
 from bangs.graphs import splits
 from bangs.graphs.datasets.synthetic import citation

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from bangs.experiments.results import Result, gather
-from bangs.experiments.suites.read import read_suite
+from bangs.experiments.suites.read_suite import read_suite
 from bangs.experiments.suites.suite import Suite
 from bangs.report.suite_page import suite_facts, write_suite_page
 from tests.helpers.small_graphs import fake_rows, suite_file

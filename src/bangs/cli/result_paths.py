@@ -4,9 +4,9 @@ from pathlib import Path
 
 from bangs.errors import InvalidInput
 from bangs.experiments.results import Result, results_in
-from bangs.experiments.suites.files import suite_files
-from bangs.experiments.suites.read import find_suite, read_suite
+from bangs.experiments.suites.read_suite import find_suite, read_suite
 from bangs.experiments.suites.suite import Suite
+from bangs.experiments.suites.suite_files import suite_files
 
 
 def results_of(path: Path) -> list[Result]:

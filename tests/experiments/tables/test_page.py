@@ -6,8 +6,8 @@ import pytest
 
 from bangs.experiments.protocols import PROTOCOLS
 from bangs.experiments.results import Result, gather, results_in, rows_in_file
-from bangs.experiments.suites.files import suite_files
-from bangs.experiments.suites.read import find_suite
+from bangs.experiments.suites.read_suite import find_suite
+from bangs.experiments.suites.suite_files import suite_files
 from bangs.experiments.tables.figure import as_csv, draw, panels
 from bangs.experiments.tables.page import write_page
 from bangs.experiments.tables.reruns import spread_in

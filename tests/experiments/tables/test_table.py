@@ -15,7 +15,7 @@ from bangs.cli import app
 from bangs.errors import InvalidInput
 from bangs.experiments.experiment import Experiment
 from bangs.experiments.results import Result, gather, json_lines, matching, results_in, rows_in_file, rows_of
-from bangs.experiments.suites.read import find_suite, parse_suite
+from bangs.experiments.suites.read_suite import find_suite, parse_suite
 from bangs.experiments.suites.suite import Suite
 from bangs.experiments.tables.render import as_csv, as_json, latex, markdown
 from bangs.experiments.tables.table import Table, tabulate
@@ -92,9 +92,7 @@ def test_best_and_second_are_marked_and_the_focus_carries_its_stars(table: Table
 
 def test_datasets_along_a_line_are_not_ranked() -> None:
     both = [row for cell in SUITE.cells() for row in fake_rows(cell.experiment, SCORES[cell.column])]
-    transposed = tabulate(
-        replace(SUITE, rows=("method",), columns=("dataset",), focus=None, published={}), gather(both)
-    )
+    transposed = tabulate(replace(SUITE, rows=("method",), columns=("dataset",), focus="", published={}), gather(both))
     assert [line.row for line in transposed.lines[::2]] == ["raw", "cpl", "bangs"]
     assert all(entry is not None and entry.rank == 0 for line in transposed.lines for entry in line.entries)
     assert "bold" not in transposed.caption
@@ -102,7 +100,7 @@ def test_datasets_along_a_line_are_not_ranked() -> None:
 
 def test_datasets_among_columns_do_not_compete_either() -> None:
     both = [row for cell in SUITE.cells() for row in fake_rows(cell.experiment, SCORES[cell.column])]
-    suite = replace(SUITE, rows=(), columns=("dataset", "method"), focus=None, published={})
+    suite = replace(SUITE, rows=(), columns=("dataset", "method"), focus="", published={})
     table = tabulate(suite, gather(both))
     assert table.columns[:2] == ("cora/raw", "cora/cpl")
     assert all(entry is not None and entry.rank == 0 for line in table.lines for entry in line.entries)

@@ -2,13 +2,14 @@
 
 from typing import Annotated, Any, get_args
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, StringConstraints, ValidationError
 
 from bangs.errors import InvalidInput, UnknownName
 from bangs.experiments.protocols import Protocol
 from bangs.experiments.suites.suite import Kind
 
 _NONEMPTY = Field(min_length=1)
+Text = Annotated[str, StringConstraints(strip_whitespace=True)]
 
 
 class PublishedTable(BaseModel):
@@ -39,8 +40,8 @@ class Content(BaseModel):
     focus: str = ""
     names: dict[str, str] = {}
     absent: dict[str, str] = {}
-    about: str = ""
-    reading: str = ""
+    about: Text = ""
+    reading: Text = ""
     published: PublishedTable | None = None
 
 

@@ -100,7 +100,7 @@ def tabulate(
     rows = dict.fromkeys(cell.row for cell in cells)
     lines = [line for row in rows for line in _lines(suite, row, columns, finished, rules)]
     comparisons = {}
-    if suite.focus is not None and suite.kind not in TIMED:
+    if suite.focus and suite.kind not in TIMED:
         comparisons = {rule: _compare(suite, suite.focus, finished, rule, spread or Spread()) for rule in rules}
     missing = []
     for (row, column), result in by_cell.items():

@@ -12,10 +12,10 @@ from typing import Any, Literal
 from bangs.errors import BangsError, InvalidInput, UnknownName
 from bangs.experiments.experiment import Experiment
 from bangs.experiments.settings import RULES
-from bangs.experiments.suites.files import suite_path, suite_text
 from bangs.experiments.suites.published_numbers import published_numbers
 from bangs.experiments.suites.schema import Content, check_content
 from bangs.experiments.suites.suite import FIGURES, Cell, Suite
+from bangs.experiments.suites.suite_files import suite_path, suite_text
 from bangs.graphs.datasets.catalog import DATASETS, npz_files
 from bangs.graphs.store import is_store
 from bangs.runs.history import STAGES
@@ -121,22 +121,9 @@ def _suite(name: str, content: Content, settings: _Settings) -> Suite:
     axes = {axis: settings.axis(axis, values) for axis, values in content.axes.items()}
     _check_axes(axes)
     rows, columns = _layout(content, axes)
-    suite = Suite(
-        name=name,
-        title=content.title or name,
-        kind=content.kind,
-        rows=rows,
-        columns=columns,
-        experiment=experiment,
-        axes=axes,
-        protocols=tuple(content.protocols),
-        blind=content.blind,
-        focus=content.focus or None,
-        names=content.names,
-        absent=content.absent,
-        about=content.about.strip(),
-        reading=content.reading.strip(),
-    )
+    title = content.title or name
+    others = content.model_dump(exclude={"title", "rows", "columns", "experiment", "axes", "published"})
+    suite = Suite(name=name, title=title, rows=rows, columns=columns, experiment=experiment, axes=axes, **others)
     cells = list(suite.cells())
     _check_distinct(suite, cells)
     for cell in cells if settings.names == "known" else ():
@@ -224,7 +211,7 @@ def _check_names(suite: Suite, cells: Sequence[Cell]) -> None:
     """Raise if `focus`, `absent` or `names` names something that is not in the table."""
     rows, columns = {cell.row for cell in cells}, {cell.column for cell in cells}
     lines = rows if suite.kind in FIGURES else columns
-    if suite.focus is not None and suite.focus not in lines:
+    if suite.focus and suite.focus not in lines:
         raise InvalidInput(f"focus: {UnknownName('focus', suite.focus, lines)}")
     for row in suite.absent:
         if row not in rows:

@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from bangs.errors import InvalidInput, UnknownName
-from bangs.experiments.suites.files import suite_files
-from bangs.experiments.suites.read import find_suite, parse_suite, read_suite
+from bangs.experiments.suites.read_suite import find_suite, parse_suite, read_suite
 from bangs.experiments.suites.suite import Published
+from bangs.experiments.suites.suite_files import suite_files
 from bangs.utils.text import plain_name
 
 GOOD = """
