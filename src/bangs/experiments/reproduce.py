@@ -134,12 +134,11 @@ class Plan:
         if not complete or (
             self.known_path is not None and self.known_path.resolve() in (path.resolve(), path.resolve().parent)
         ):
-            new = {row["run"] for row in rows if "error" not in row}
-            earlier = [row for row in (rows_in_file(path) if path.exists() else ()) if row["run"] not in new]
+            earlier = list(rows_in_file(path)) if path.exists() else []
             scored = {row["run"] for row in earlier if "error" not in row}
-            failed = {row["run"] for row in rows if "error" in row} - scored
-            earlier = [row for row in earlier if row["run"] not in failed]
-            rows = earlier + [row for row in rows if row["run"] not in scored]
+            rows = [row for row in rows if "error" not in row or row["run"] not in scored]
+            replaced = {row["run"] for row in rows}
+            rows = [*(row for row in earlier if row["run"] not in replaced), *rows]
         if rows or not path.exists():
             make_folder(path.parent)
             write_atomic(path, json_lines(rows))

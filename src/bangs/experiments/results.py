@@ -6,7 +6,7 @@ import json
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -40,8 +40,7 @@ class Result:
     run: str  # 16 digits of the configuration's hash
     config: Mapping[str, Any]  # without seeds
     environment: Mapping[str, Any]
-    seeds: tuple[int, ...] = ()
-    rows: tuple[Mapping[str, Any], ...] = ()  # one per seed
+    rows: Mapping[int, Mapping[str, Any]] = field(default_factory=dict)  # by seed
     seconds: Mapping[str, float] | None = None  # of all seeds together; stages without the first model
     error: str = ""
 
@@ -51,14 +50,19 @@ class Result:
         return _comparable(self.config)
 
     @property
+    def rounds(self) -> int:
+        """Rounds of self-training of a run that has rows."""
+        return len(next(iter(self.rows.values()))["validation"]) - 1
+
+    @property
     def blind(self) -> bool:
         """Whether no test label was read."""
-        return any("test" not in row for row in self.rows)
+        return any("test" not in row for row in self.rows.values())
 
     def scores(self, protocol: str) -> dict[int, float]:
         """Accuracy in per cent by seed; the protocol chooses the nodes and the round."""
-        pairs = zip(self.seeds, self.rows, strict=True)
-        return {seed: 100.0 * score(protocol, row["validation"], row.get("test", ())) for seed, row in pairs}
+        rows = self.rows.items()
+        return {seed: 100.0 * score(protocol, row["validation"], row.get("test", ())) for seed, row in rows}
 
 
 def rows_in(folder: Path) -> list[dict[str, Any]]:
@@ -246,9 +250,7 @@ def _result(name: str, rows: list[Mapping[str, Any]]) -> Result:
         return Result(name, last["config"], last["environment"], error=last["error"])
     first = scored[0]
     by_seed = {row["seed"]: row for row in scored}  # a run exported twice counts once
-    return Result(
-        name, first["config"], first["environment"], tuple(by_seed), tuple(by_seed.values()), first["seconds"]
-    )
+    return Result(name, first["config"], first["environment"], by_seed, first["seconds"])
 
 
 def _comparable(config: Mapping[str, Any]) -> dict[str, Any]:

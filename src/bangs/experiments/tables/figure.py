@@ -48,17 +48,16 @@ def panels(table: Table) -> list[Panel]:
     curves_by_rule: dict[str, dict[str, list[tuple[float, Entry]]]] = {}
     for line in table.lines:
         if line.rule in PROTOCOLS:
-            points = [(x[column], entry) for column, entry in zip(table.columns, line.entries, strict=True) if entry]
+            points = [(x[column], entry) for column, entry in line.entries.items()]
             curves_by_rule.setdefault(line.rule, {})[line.row] = sorted(points, key=lambda point: point[0])
     return [Panel(PROTOCOLS[rule], rule, curves) for rule, curves in curves_by_rule.items()]
 
 
 def _rounds(result: Result, kind: str) -> list[tuple[float, Entry]]:
     """The accuracy after each round."""
-    rows = dict(zip(result.seeds, result.rows, strict=True))
     return [
-        (n, Entry.of({seed: 100 * row[kind][n] for seed, row in rows.items()}, result.run))
-        for n in range(len(result.rows[0][kind]))
+        (n, Entry.of({seed: 100 * row[kind][n] for seed, row in result.rows.items()}, result.run))
+        for n in range(result.rounds + 1)
     ]
 
 

@@ -83,7 +83,7 @@ def _was_run(table: Table) -> bool:
     if table.suite.kind == "rounds":
         return len(table.results) > 1
     if table.suite.kind == "sweep":
-        return any(sum(entry is not None for entry in line.entries) > 1 for line in table.lines)
+        return any(len(line.entries) > 1 for line in table.lines)
     return bool(table.results)
 
 
@@ -138,11 +138,15 @@ def _ours_and_published(table: Table, rule: str) -> list[tuple[str, Entry, Entry
     called = table.suite.called
     dataset_first = table.suite.columns == ("dataset",)
     return [
-        (" on ".join((called(column), called(line.row))[:: -1 if dataset_first else 1]), ours, other)
+        (
+            " on ".join((called(column), called(line.row))[:: -1 if dataset_first else 1]),
+            ours,
+            published[line.row][column],
+        )
         for line in table.lines
         if line.rule == rule and line.row in published
-        for column, ours, other in zip(table.columns, line.entries, published[line.row], strict=True)
-        if ours is not None and other is not None
+        for column, ours in line.entries.items()
+        if column in published[line.row]
     ]
 
 
@@ -175,7 +179,7 @@ def _runs(table: Table) -> str:
     """The runs of each row."""
     rows: dict[str, str] = {}
     for line in table.lines:
-        runs = dict.fromkeys(entry.run for entry in line.entries if entry is not None and entry.run)
+        runs = dict.fromkeys(entry.run for entry in line.entries.values() if entry.run)
         if runs:
             rows.setdefault(line.row, ", ".join(f"`{run}`" for run in runs))
     return "\n".join(f"- {table.suite.called(row) or 'all'}: {runs}" for row, runs in rows.items())

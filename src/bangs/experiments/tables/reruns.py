@@ -1,11 +1,10 @@
 """Re-runs: how far scores move if the same settings and seeds run again with another summation order."""
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import fmean
-from typing import Any
 
 from bangs.experiments.results import Result, matching, results_in
 from bangs.utils.text import escape_markdown, markdown_table, plain_name
@@ -81,18 +80,17 @@ def spread_of(second_runs: Iterable[Result], results: Sequence[Result]) -> Sprea
     reruns = []
     for second in second_runs:
         first = matching(results, second.config)
-        if first is None or not first.rows or not second.rows or len(first.rows[0]["validation"]) < 2:
+        if first is None or not first.rows or not second.rows or first.rounds == 0:
             continue
-        before, after = (dict(zip(result.seeds, result.rows, strict=True)) for result in (first, second))
-        common = [seed for seed in after if seed in before]
-        moved = tuple(seed for seed in common if _rounds(after[seed]) != _rounds(before[seed]))
+        common = [seed for seed in second.rows if seed in first.rows]
+        moved = tuple(
+            seed
+            for seed in common
+            if any(first.rows[seed][key] != second.rows[seed][key] for key in ("validation", "test"))
+        )
         if common:
             reruns.append(Rerun(first, second, len(common), moved))
     return Spread(tuple(reruns))
-
-
-def _rounds(row: Mapping[str, Any]) -> tuple[Any, Any]:
-    return row["validation"], row["test"]
 
 
 _ABOUT = f"""\
