@@ -216,16 +216,17 @@ def _is_valid_row(row: Mapping[str, Any]) -> bool:
     if "error" in row:
         return isinstance(row["error"], str)
     left_out = () if "test" in row or "pseudo_accuracy" in row else _TEST_CURVES
-    seconds, curves = row.get("seconds"), [row.get(key) for key in _CURVE_DECIMALS if key not in left_out]
+    curves: dict[str, Any] = {key: row.get(key) for key in _CURVE_DECIMALS if key not in left_out}
+    seconds = row.get("seconds")
     return (
         type(row.get("seed")) is int
         and isinstance(seconds, dict)
         and all(_is_number(seconds.get(stage)) for stage in ("first", *STAGES, "total"))
-        and all(isinstance(curve, list) and curve for curve in curves)
-        and len({len(curve) for curve in curves if isinstance(curve, list)}) == 1
-        and all(_is_number(value) for key in _CURVE_DECIMALS if key not in _TEST_CURVES for value in row[key])
-        and all(_is_number(value) for value in row.get("test", ()))
-        and all(value is None or _is_number(value) for value in row.get("pseudo_accuracy", ()))
+        and all(isinstance(curve, list) and curve for curve in curves.values())
+        and len(set(map(len, curves.values()))) == 1
+        and all(
+            _is_number(value) or (value is None and key == "pseudo_accuracy") for key in curves for value in row[key]
+        )
     )
 
 
