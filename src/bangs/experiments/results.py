@@ -191,19 +191,12 @@ def rows_in_file(path: Path) -> Iterator[dict[str, Any]]:
     with open_to_read(path, follow=True) as stream:
         check_size(stream, path, MAX_ROWS_FILE_BYTES)
         for number, line in enumerate(stream, 1):
-            rows = _rows_of_line(parse(line, f"{path}, line {number}"))
-            if not rows or not all(map(_is_valid_row, rows)):
+            shared = parse(line, f"{path}, line {number}")
+            rows: Any = shared.pop("rows", None) if isinstance(shared, dict) else None
+            are_rows = isinstance(rows, list) and rows and all(isinstance(row, dict) for row in rows)
+            if not are_rows or not all(_is_valid_row({**shared, **row}) for row in rows):
                 raise InvalidInput(f"{path}, line {number} holds no rows of a run; write it again with --export")
-            yield from rows
-
-
-def _rows_of_line(line: Any) -> list[dict[str, Any]]:
-    """The rows of one line, each with the shared keys; none if the line has another form."""
-    rows = line.get("rows") if isinstance(line, dict) else None
-    if not isinstance(rows, list) or not all(isinstance(row, dict) for row in rows):
-        return []
-    shared = {key: value for key, value in line.items() if key != "rows"}
-    return [{**shared, **row} for row in rows]
+            yield from ({**shared, **row} for row in rows)
 
 
 def _is_valid_row(row: Mapping[str, Any]) -> bool:

@@ -35,7 +35,7 @@ def page_data(run_data: RunData) -> dict[str, Any]:
         "score": _score_name(run_data),
         "values": _values(run_data),
         "soft": any(map(is_soft, run_data.rows)),
-        "seconds": _seconds(run_data),
+        "seconds": {stage: float(value) for stage, value in run_data.result["seconds"].items()},
         "averaged": bool(run_data.result.get("folds")) or averaged(run_data.result.get("leaderboard", [])) > 1,
         "leaderboard": {"head": list(HEAD), "rows": leaderboard(run_data.result.get("leaderboard", []))},
         "config": _flatten(run_data.config),
@@ -130,11 +130,6 @@ def _values(run_data: RunData) -> list[dict[str, Any]]:
         if taken:
             values.append({"round": index, "taken": round_digits(taken), "left": round_digits(left), "cut": min(taken)})
     return values
-
-
-def _seconds(run_data: RunData) -> dict[str, float]:
-    seconds = run_data.result.get("seconds", {})
-    return {stage: float(value) for stage, value in seconds.items()} if isinstance(seconds, dict) else {}
 
 
 def _reference_labels(snapshot: Snapshot, truth: Tensor | None, several: bool) -> tuple[Tensor, str]:

@@ -1,6 +1,6 @@
 """CandidateLog: the nodes that were scored in each round, adopted or not."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any
 
@@ -63,7 +63,7 @@ class CandidateLog:
         return cls(**{name: column.cpu().to(_DTYPES[name]) for name, column in columns.items()})
 
     @classmethod
-    def joined(cls, logs: "list[CandidateLog]") -> "CandidateLog":
+    def joined(cls, logs: "Sequence[CandidateLog]") -> "CandidateLog":
         """Concatenate logs."""
         return cls(*(torch.cat([getattr(log, field.name) for log in logs]) for field in fields(cls)))
 
@@ -94,11 +94,9 @@ class CandidateLog:
 
     def check(self, nodes: int, classes: int, rounds: int) -> None:
         """Raise if a log from a file names nodes, classes or rounds that do not exist."""
-        check_integers("candidate_log.node", self.node, 0, nodes)
-        check_integers("candidate_log.label", self.label, 0, classes)
-        check_integers("candidate_log.round", self.round, 1, rounds)
-        check_integers("candidate_log.place", self.place, 1, nodes + 1)
-        check_integers("candidate_log.among", self.among, 1, nodes + 1)
+        ranges = {"node": (0, nodes), "label": (0, classes), "round": (1, rounds)}
+        for name, (low, high) in {**ranges, **dict.fromkeys(("place", "among"), (1, nodes + 1))}.items():
+            check_integers(f"candidate_log.{name}", getattr(self, name), low, high)
         if (self.place > self.among).any():
             raise InvalidInput("'candidate_log.place' of the saved run must be one of 1 to 'candidate_log.among'")
         for name in ("raw_confidence", "confidence"):
