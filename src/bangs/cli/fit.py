@@ -99,7 +99,7 @@ def fit(
     Example: bangs fit examples/own-graph --out out/library
     """
     arguments = locals()
-    from bangs.cli.fit_folder import fit_in, set_by_tables
+    from bangs.cli.fit_and_save import fit_and_save, set_by_tables
     from bangs.cli.fit_messages import final_summary, in_batches
     from bangs.cli.fitted_tables import FittedTables
     from bangs.estimator.classifier import SelfTrainingClassifier
@@ -129,5 +129,5 @@ def fit(
             classifier.set_params(batches=only.trainer.batches)
             output.say(f"· {in_batches(only.trainer.batches)}; --batch-size and --fanout say otherwise")
     with stoppable(command_line("--resume")):
-        done = fit_in(out, own_graph, classifier, fitted_tables, output, resume=resume, overwrite=overwrite)
+        done = fit_and_save(out, own_graph, classifier, fitted_tables, output, resume=resume, overwrite=overwrite)
     output.result({**done, "out": out.name}, final_summary(done, out))
