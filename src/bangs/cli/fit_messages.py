@@ -37,7 +37,13 @@ def in_batches(batches: Sampling | None) -> str:
 def final_summary(result: dict[str, Any], out: Path) -> str:
     """The main figures of a fit, and where its files are."""
     judged, test = result["validation"], result["test"]
-    lines = [f"{result['nodes']:,} nodes: {result['given']:,} labels given{_pseudo(result)}"]
+    labels = f"{result['given']:,} labels given"
+    labels += "" if result["folds"] else f", {result['held']:,} held for validation"
+    if result["adopted"]:
+        left = result["adopted_in_all"] - result["adopted"]
+        labels += f", {result['adopted']:,} labelled by the model itself"
+        labels += f" ({left:,} more after the chosen round, not used)" if left else ""
+    lines = [f"{result['nodes']:,} nodes: {labels}"]
     if judged["nodes"]:
         low, high = judged["interval"]
         lines.append(
@@ -64,16 +70,6 @@ def final_summary(result: dict[str, Any], out: Path) -> str:
         )
     lines.append(f"open {out / 'report.html'}; beside it are predictions.csv, pseudo_labels.csv, MODEL_CARD.md")
     return "\n".join(lines)
-
-
-def _pseudo(result: dict[str, Any]) -> str:
-    """The number of held labels and pseudo-labels."""
-    text = "" if result["folds"] else f", {result['held']:,} held for validation"
-    if result["adopted"]:
-        left = result["adopted_in_all"] - result["adopted"]
-        text += f", {result['adopted']:,} labelled by the model itself"
-        text += f" ({left:,} more after the chosen round, not used)" if left else ""
-    return text
 
 
 def _board(board: list[dict[str, Any]]) -> list[str]:

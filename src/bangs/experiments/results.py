@@ -97,8 +97,12 @@ def _rows_of(record: Record) -> list[dict[str, Any]]:
         if not failures or failures[-1]["kind"] != "failed":
             return []
         error = failures[-1]["error"]
-        return [{**common, "seeds": record.config["seeds"], "error": _without_folder(error, dataset)}]
+        error = error.replace(dataset, Path(dataset).name) if dataset else error
+        error = _PATH.sub(lambda match: Path(match[0].rstrip("/")).name, error)  # folders may name a person
+        return [{**common, "seeds": record.config["seeds"], "error": error}]
     rounds, seeds = record.result["rounds"], record.config["seeds"]
+    stages = {stage: round(value, 3) for stage, value in seconds_by_stage(rounds[1:]).items()}
+    first, total = round(sum(rounds[0]["seconds"].values()), 3), record.result["seconds"]["total"]
     return [
         {
             **common,
@@ -109,16 +113,10 @@ def _rows_of(record: Record) -> list[dict[str, Any]]:
                 for key, decimals in _CURVE_DECIMALS.items()
                 if not (record.result.get("blind") and key in _TEST_CURVES)
             },
-            "seconds": _seconds(record.result),
+            "seconds": {"first": first, **stages, "total": total},
         }
         for n, seed in enumerate(seeds)
     ]
-
-
-def _without_folder(message: str, dataset: str) -> str:
-    """The error message with every path cut to its last part, as folders may name a person."""
-    message = message.replace(dataset, Path(dataset).name) if dataset else message
-    return _PATH.sub(lambda match: Path(match[0].rstrip("/")).name, message)
 
 
 def results_in(path: Path) -> list[Result]:
@@ -133,7 +131,14 @@ def gather(rows: Iterable[Mapping[str, Any]]) -> list[Result]:
     runs: dict[str, list[Mapping[str, Any]]] = {}
     for row in rows:
         runs.setdefault(row["run"], []).append(row)
-    return [_result(name, run_rows) for name, run_rows in runs.items()]
+    results = []
+    for name, run_rows in runs.items():
+        scored = [row for row in run_rows if "error" not in row]
+        told = scored[0] if scored else run_rows[-1]
+        by_seed = {row["seed"]: row for row in scored}  # a run exported twice counts once
+        seconds, error = told.get("seconds"), told.get("error", "")
+        results.append(Result(name, told["config"], told["environment"], by_seed, seconds, error))
+    return results
 
 
 def matching(results: Iterable[Result], settings: Mapping[str, Any]) -> Result | None:
@@ -237,16 +242,6 @@ def json_lines(rows: Iterable[Mapping[str, Any]]) -> str:
     return "".join(json.dumps(line, separators=(",", ":"), allow_nan=False) + "\n" for line in lines)
 
 
-def _result(name: str, rows: list[Mapping[str, Any]]) -> Result:
-    scored = [row for row in rows if "error" not in row]
-    if not scored:
-        last = rows[-1]
-        return Result(name, last["config"], last["environment"], error=last["error"])
-    first = scored[0]
-    by_seed = {row["seed"]: row for row in scored}  # a run exported twice counts once
-    return Result(name, first["config"], first["environment"], by_seed, first["seconds"])
-
-
 def _comparable(config: Mapping[str, Any]) -> dict[str, Any]:
     """Settings with defaults for those that did not exist yet when the run was made."""
     ignored = ("seeds", "parts", *(() if config.get("recipe", "budget") == "budget" else RECIPE_SETTINGS))
@@ -254,9 +249,3 @@ def _comparable(config: Mapping[str, Any]) -> dict[str, Any]:
     filled["rounds"] = default_rounds(filled["method"]) if filled["rounds"] is None else filled["rounds"]
     filled["dataset"] = plain_name(filled["dataset"])
     return {key: value for key, value in filled.items() if key not in ignored}
-
-
-def _seconds(result: Mapping[str, Any]) -> dict[str, float]:
-    rounds = result["rounds"]
-    stages = {stage: round(value, 3) for stage, value in seconds_by_stage(rounds[1:]).items()}
-    return {"first": round(sum(rounds[0]["seconds"].values()), 3), **stages, "total": result["seconds"]["total"]}

@@ -135,7 +135,7 @@ def _suite(name: str, content: Content, settings: _Settings) -> Suite:
     _check_names(suite, cells)
     if content.published is None:
         return suite
-    published = published_numbers(content.published.rows, content.kind, cells)
+    published = published_numbers(content.published.model_extra or {}, content.kind, cells)
     return replace(suite, published=published, published_as=content.published.protocol)
 
 

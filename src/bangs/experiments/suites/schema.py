@@ -19,10 +19,6 @@ class PublishedTable(BaseModel):
 
     protocol: str = ""
 
-    @property
-    def rows(self) -> dict[str, Any]:
-        return self.model_extra or {}
-
 
 class Content(BaseModel):
     """The keys of a suite file."""

@@ -48,6 +48,8 @@ def page(tables: Sequence[Table], results: Sequence[Result], command: str, sprea
     not_run = [table.suite for table in tables if not _was_run(table)]
     used = {line.rule for table in tables for line in table.lines} | {"validation", "best_test", "last"}
     rules = "; ".join(f"*{name}* is the {words}" for name, words in PROTOCOLS.items() if name in used)
+    head = ["device", "torch", "Python", "commit", "rows"]
+    sources = [[*map(escape_markdown, row[:-1]), row[-1]] for row in machines(results)]
     parts = [
         f"{PAGE_START}in `results/` by one command and is not edited by hand:\n\n    {command}",
         "Every number is a mean over seeds with the sample standard deviation. Which round of a run counts is named "
@@ -55,7 +57,7 @@ def page(tables: Sequence[Table], results: Sequence[Result], command: str, sprea
         "A difference is called better or worse where a paired t-test over the common seeds, two-sided, stays below "
         f"{LEVEL} after Holm's correction over all tests of the same table by the same rule; everything else is noise "
         "as far as these runs can tell.",
-        _machines(results),
+        f"What the rows come from:\n\n{markdown_table(head, sources)}" if sources else "There are no rows yet.",
         *([_reruns(spread, tables)] if spread is not None and spread.reruns else []),
         *(_section(table) for table in tables if _was_run(table)),
     ]
@@ -85,15 +87,6 @@ def _was_run(table: Table) -> bool:
     if table.suite.kind == "sweep":
         return any(len(line.entries) > 1 for line in table.lines)
     return bool(table.results)
-
-
-def _machines(results: Sequence[Result]) -> str:
-    """A table of the devices and versions behind the rows."""
-    rows = machines(results)
-    if not rows:
-        return "There are no rows yet."
-    cells = [[*map(escape_markdown, row[:-1]), row[-1]] for row in rows]
-    return "What the rows come from:\n\n" + markdown_table(["device", "torch", "Python", "commit", "rows"], cells)
 
 
 def _section(table: Table) -> str:

@@ -32,11 +32,6 @@ class Rerun:
         environment = self.second.environment
         return f"{str(environment.get('commit'))[:10]}, {environment.get('device')}"
 
-    def moves(self, protocol: str) -> list[float]:
-        """The second score less the first, in points, by seed."""
-        before, after = self.first.scores(protocol), self.second.scores(protocol)
-        return [after[seed] - before[seed] for seed in self.seeds]
-
 
 @dataclass(frozen=True)
 class Spread:
@@ -55,7 +50,9 @@ class Spread:
             return 0.0
         if dataset not in self.datasets:
             return max(self.deviation(known, protocol) for known in self.datasets)
-        moves = [move for rerun in self.reruns if rerun.dataset == dataset for move in rerun.moves(protocol)]
+        reruns = [rerun for rerun in self.reruns if rerun.dataset == dataset]
+        scores = [(rerun.first.scores(protocol), rerun.second.scores(protocol), rerun.seeds) for rerun in reruns]
+        moves = [second[seed] - first[seed] for first, second, seeds in scores for seed in seeds]
         return math.sqrt(fmean(move**2 for move in moves))
 
     def range(self, dataset: str, protocol: str, seeds: int) -> float:
