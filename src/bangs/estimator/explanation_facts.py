@@ -182,7 +182,7 @@ def reasons(snapshot: Snapshot, node: int, top: Any = 5) -> Reasons:
 
 def adoption(snapshot: Snapshot, node: int) -> PseudoLabel | None:
     """How the node was adopted, the last time if it was more than once; None if it never was."""
-    log = snapshot.candidate_log
+    log = snapshot.scored_nodes
     rows = (log.taken & (log.node == node)).nonzero().flatten().tolist()
     if not rows:
         return None
@@ -220,7 +220,7 @@ def relative_weights(snapshot: Snapshot) -> Tensor:
 def _first_rounds(snapshot: Snapshot) -> Tensor:
     """The first round in which every node had a label: long [N]; 0 = given, past the last round = never."""
     never = snapshot.round_labels.shape[0]
-    taken = snapshot.candidate_log.where(snapshot.candidate_log.taken)
+    taken = snapshot.scored_nodes.where(snapshot.scored_nodes.taken)
     return torch.where(snapshot.given >= 0, 0, never).scatter_reduce(0, taken.node, taken.round, "amin")
 
 
@@ -287,7 +287,7 @@ def _labels(snapshot: Snapshot) -> Tensor:
     """The given label, else the hard pseudo-label of any round, else -1: long [N]."""
     if snapshot.belief is not None:
         return snapshot.given
-    taken = snapshot.candidate_log.where(snapshot.candidate_log.taken)
+    taken = snapshot.scored_nodes.where(snapshot.scored_nodes.taken)
     label = torch.full_like(snapshot.given, -1)
     label[taken.node] = taken.label
     label = torch.where(snapshot.adopted_round > 0, snapshot.target, label)

@@ -161,7 +161,7 @@ def snapshot_of(
         calibrated=mean,
         round_labels=heaviest.round_labels,
         round_confidence=heaviest.round_confidence,
-        candidate_log=heaviest.candidate_log,
+        scored_nodes=heaviest.scored_nodes,
         chosen=heaviest.chosen,
         rows=heaviest.rows,
         belief=heaviest.belief,

@@ -26,7 +26,7 @@ ORIGINS = ("given", "held", "adopted", "predicted", "soft")  # the page stores t
 
 def node_data(run_data: RunData, snapshot: Snapshot) -> dict[str, Any]:
     """The nodes of the page with their neighbourhoods, the map and the pseudo-labels; a node is its list position."""
-    taken = snapshot.candidate_log.where(snapshot.candidate_log.taken)
+    taken = snapshot.scored_nodes.where(snapshot.scored_nodes.taken)
     pseudo = taken.where(torch.arange(len(taken)) < MAX_PSEUDO_LABELS)
     listed = _listed(snapshot, pseudo.node)
     drawn = _drawn(snapshot, listed)

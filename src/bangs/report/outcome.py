@@ -27,7 +27,7 @@ def outcome(model: SelfTrainingClassifier, truth: Tensor | None, seconds: float)
         "held": int((snapshot.held >= 0).sum()),
         "folds": snapshot.folds,
         "adopted": adopted,
-        "adopted_in_all": adopted if soft else int(snapshot.candidate_log.taken.sum()),
+        "adopted_in_all": adopted if soft else int(snapshot.scored_nodes.taken.sum()),
         "soft": soft,
         "rounds": model.n_iter_,
         "chosen": snapshot.chosen,

@@ -109,8 +109,8 @@ def _values(run_data: RunData) -> list[dict[str, Any]]:
     for row in run_data.rows[1:]:
         index = row["round"]
         if run_data.snapshot is not None:
-            candidate_log = run_data.snapshot.candidate_log
-            lines = candidate_log.where(candidate_log.round == index)
+            scored_nodes = run_data.snapshot.scored_nodes
+            lines = scored_nodes.where(scored_nodes.round == index)
             taken, left = lines.score[lines.taken].tolist(), lines.score[~lines.taken].tolist()
         else:
             adopted = row["adopted"][0]

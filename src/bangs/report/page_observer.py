@@ -14,8 +14,8 @@ from bangs.estimator import model_file
 from bangs.graphs.edges import EdgeList
 from bangs.report.page import write_page
 from bangs.report.run_data import EXAM, SNAPSHOT
-from bangs.runs.candidate_log import CandidateLog
 from bangs.runs.history import row as history_row
+from bangs.runs.scored_nodes import ScoredNodes
 from bangs.runs.snapshot import Snapshot
 from bangs.selftraining.best_round import Merit
 from bangs.selftraining.loop import State
@@ -35,7 +35,7 @@ class PageObserver:
         self.calibrate, self.truth = calibrate, truth
         self.rows: list[dict[str, Any]] = []
         self._task: Task | None = None
-        self._rounds: list[tuple[Tensor, Tensor, CandidateLog]] = []  # labels, confidence and scored nodes
+        self._rounds: list[tuple[Tensor, Tensor, ScoredNodes]] = []  # labels, confidence and scored nodes
         self._best = Merit(-1.0)
         self._chosen: dict[str, Any] = {}  # what the best round predicted and learned from, as a snapshot names it
 
@@ -44,7 +44,7 @@ class PageObserver:
         calibrated = part_checks.check_calibrated(self.calibrate(state.prediction, task), state.prediction)
         self.rows.append(history_row(state))
         label, confidence = state.prediction.label[0].cpu(), calibrated.confidence[0].cpu()
-        self._rounds.append((label, confidence, CandidateLog.of(state, 0)))
+        self._rounds.append((label, confidence, ScoredNodes.of(state, 0)))
         merit = Merit(float(state.validation[0]))
         if merit.beats(self._best):
             labels = state.labels
@@ -73,7 +73,7 @@ class PageObserver:
             **self._chosen,
             round_labels=torch.stack(labels),
             round_confidence=torch.stack(confidences),
-            candidate_log=CandidateLog.joined(logs),
+            scored_nodes=ScoredNodes.joined(logs),
             rows=self.rows,
         )
 

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
-from bangs.runs.candidate_log import CandidateLog
+from bangs.runs.scored_nodes import ScoredNodes
 
 if TYPE_CHECKING:
     from bangs.selftraining.loop import State
@@ -28,7 +28,7 @@ def row(state: "State") -> dict[str, Any]:
         "class_counts": counts.tolist(),
         "adopted": adoption.chosen.sum(1).tolist()  # only their number, as every round makes all soft labels anew
         if adoption is not None and adoption.soft
-        else [CandidateLog.of(state, run).adopted(state.index) for run in runs],
+        else [ScoredNodes.of(state, run).adopted(state.index) for run in runs],
         "evaluations": 0 if adoption is None else adoption.ranking.evaluations,
         "seconds": {stage: round(value, 6) for stage, value in state.seconds.items()},
     }
@@ -54,10 +54,10 @@ def seconds_by_stage(rows: Sequence[Mapping[str, Any]]) -> dict[str, float]:
 
 
 def without_adopted(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Rows of one run without their adopted nodes, which are in its candidate log; see `with_adopted`."""
+    """Rows of one run without their adopted nodes, which are among its scored nodes; see `with_adopted`."""
     return [row if is_soft(row) else {**row, "adopted": None} for row in rows]
 
 
-def with_adopted(rows: list[dict[str, Any]], log: CandidateLog) -> list[dict[str, Any]]:
+def with_adopted(rows: list[dict[str, Any]], log: ScoredNodes) -> list[dict[str, Any]]:
     """The rows of `without_adopted` with their adopted nodes; a row of soft labels has only their number."""
     return [row if is_soft(row) else {**row, "adopted": [log.adopted(row["round"])]} for row in rows]
