@@ -7,7 +7,6 @@ from bangs.cli.console import Output
 from bangs.estimator.candidate_search import Progress
 from bangs.report.headline import optimism
 from bangs.selftraining.loop import State
-from bangs.training.neighbour_sampling import Sampling
 
 
 def tell_candidate(output: Output, tried: Progress) -> None:
@@ -25,13 +24,6 @@ def round_line(state: State) -> dict[str, str]:
         "epochs": f"{float(state.student.epochs.double().mean()):.0f}",
         "seconds": f"{sum(state.seconds.values()):.2f}",
     }
-
-
-def in_batches(batches: Sampling | None) -> str:
-    """Describe the mini-batches of a graph on disk."""
-    assert batches is not None
-    hops = " and ".join("all" if bound < 0 else f"{bound:,}" for bound in batches.fanout)
-    return f"trained from the disk in batches of {batches.size:,} labelled nodes, which see {hops} neighbours"
 
 
 def final_summary(result: dict[str, Any], out: Path) -> str:

@@ -23,7 +23,7 @@ def run(
         str, typer.Option(help="a name from `bangs list datasets`, or a path to an .npz or a store")
     ] = "synthetic",
     method: Annotated[str, typer.Option(help="a name from `bangs list methods`")] = "soft-aligned",
-    model: options.Model = "gcn",
+    model: Annotated[str, typer.Option(help="a name from `bangs list models`")] = "gcn",
     preset: Annotated[str, typer.Option(help="training settings: paper or tuned")] = "tuned",
     seeds: Annotated[
         str, typer.Option(help="how many seeds (0, 1, …), a list such as 910,911 or a range such as 910-919")

@@ -15,8 +15,9 @@ from bangs.cli import app
 from bangs.errors import InvalidInput
 from bangs.experiments.experiment import Experiment
 from bangs.experiments.results import Result, gather, json_lines, matching, results_in, rows_in_file, rows_of
-from bangs.experiments.suites.read_suite import find_suite, parse_suite
+from bangs.experiments.suites.read_suite import parse_suite, read_suite
 from bangs.experiments.suites.suite import Suite
+from bangs.experiments.suites.suite_files import suite_path
 from bangs.experiments.tables.render import as_csv, as_json, latex, markdown
 from bangs.experiments.tables.table import Table, tabulate
 from bangs.runs import Record
@@ -288,7 +289,7 @@ method = ["raw", "mine"]
 
 
 def test_seconds_are_those_of_one_run_and_one_round() -> None:
-    time, stages = find_suite("table-time"), find_suite("table-stages")
+    time, stages = read_suite(suite_path("table-time")), read_suite(suite_path("table-stages"))
     cell, block = next(time.cells()), next(stages.cells())
     rows = fake_rows(cell.experiment, [[0.5, 0.6, 0.7]] * 10) + fake_rows(block.experiment, [[0.5, 0.6, 0.7]] * 10)
     first = next(iter(tabulate(time, gather(rows)).lines[0].entries.values()))
@@ -301,7 +302,7 @@ def test_seconds_are_those_of_one_run_and_one_round() -> None:
 
 @pytest.mark.parametrize(("seeds", "words"), [(1, "20.00 (one seed)"), (4, "5.00 (4 seeds at once)")])
 def test_seconds_of_other_seeds_at_once_are_another_measurement_and_say_so(seeds: int, words: str) -> None:
-    time = find_suite("table-time")
+    time = read_suite(suite_path("table-time"))
     experiment = next(time.cells()).experiment
     other = [{**row, "run": "other"} for row in fake_rows(experiment, [[0.5, 0.6]] * seeds)]
     table = tabulate(time, gather(other))
@@ -409,7 +410,7 @@ def test_names_and_errors_from_outside_command_neither_terminal_nor_page(tmp_pat
         f"setting = [{{ setting = {word}, method = 'raw' }}, {{ setting = 'b', method = 'bangs' }}, "
         f"{{ setting = 'c', method = 'cpl' }}]\n[names]\ncora = {text}\nb = {text}\n"
     )
-    cells = list(find_suite(str(suite)).cells())
+    cells = list(read_suite(suite_path(str(suite))).cells())
     rows = [row for cell in cells[:2] for row in fake_rows(cell.experiment, [[0.5, 0.6], [0.5, 0.7]])]
     curves = {"labelled": [1, 2], "epochs": [1, 1], "pseudo_accuracy": [None, 0.5]}
     failed = {**fake_rows(cells[2].experiment, [[0.5]])[0], "error": HOSTILE}

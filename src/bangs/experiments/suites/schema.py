@@ -4,7 +4,7 @@ from typing import Annotated, Any, get_args
 
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints, ValidationError
 
-from bangs.errors import InvalidInput, UnknownName
+from bangs.errors import UnknownName
 from bangs.experiments.protocols import Protocol
 from bangs.experiments.suites.suite import Kind
 
@@ -52,15 +52,8 @@ _RULES = {
 }
 
 
-def check_content(content: dict[str, Any]) -> Content:
-    """Validate the content of a suite file; the error names the first wrong key."""
-    try:
-        return Content.model_validate(content)
-    except ValidationError as error:
-        raise InvalidInput(_sentence(error)) from error
-
-
-def _sentence(error: ValidationError) -> str:
+def sentence(error: ValidationError) -> str:
+    """What is wrong with the first wrong key of a suite file."""
     first = error.errors()[0]
     path, kind, value = first["loc"], first["type"], first["input"]
     key = "".join(f"[{key}]" if isinstance(key, int) else f".{key}" for key in path).removeprefix(".")

@@ -156,17 +156,12 @@ def _lines(
         entries = {"seconds": {name: _seconds(suite, one, name if stages else None) for name, one in results.items()}}
     else:
         entries = {rule: {name: Entry.of(one.scores(rule), one.run) for name, one in results.items()} for rule in rules}
-    published = [(stage, *item) for stage, item in enumerate(keys.items()) if item[1] in suite.published]
-    entries["published"] = {column: _published(suite, key, stage) for stage, column, key in published}
+    entries["published"] = {}
+    for stage, (column, key) in enumerate(keys.items()):
+        if published := suite.published.get(key):
+            numbers = published.numbers[stage : stage + 1] if stages else published.numbers  # mean, standard deviation
+            entries["published"][column] = Entry(numbers[0], (*numbers, None)[1], stars=published.stars)
     return [Line(row, rule, _ranked(suite, line)) for rule, line in entries.items() if line]
-
-
-def _published(suite: Suite, key: tuple[str, str], stage: int) -> Entry:
-    """The published mean and standard deviation, or the number of a stage."""
-    published = suite.published[key]
-    if suite.kind == "stages":
-        return Entry(published.numbers[stage])
-    return Entry(published.numbers[0], (*published.numbers, None)[1], stars=published.stars)
 
 
 def _ranked(suite: Suite, entries: Mapping[str, Entry]) -> Mapping[str, Entry]:
