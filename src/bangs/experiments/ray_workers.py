@@ -46,7 +46,9 @@ class Ray:
 
     def __call__(self, jobs: Sequence[Job], tell: Tell) -> None:
         with self._connected() as ray:
-            devices = {job.device for job in jobs}
+            devices = {
+                job.device for job in jobs
+            }  # runs use a GPU if they ask for one, or for any device and there is one
             any_gpu = "auto" in devices and ray.cluster_resources().get("GPU", 0) > 0
             gpus = self.gpu_share if any_gpu or any(device.startswith("cuda") for device in devices) else 0
             remote = ray.remote(max_retries=RETRIES, num_cpus=1, num_gpus=gpus)(work)

@@ -198,10 +198,11 @@ def rows_in_file(path: Path) -> Iterator[dict[str, Any]]:
         for number, line in enumerate(stream, 1):
             shared = parse(line, f"{path}, line {number}")
             rows: Any = shared.pop("rows", None) if isinstance(shared, dict) else None
-            are_rows = isinstance(rows, list) and rows and all(isinstance(row, dict) for row in rows)
-            if not are_rows or not all(_is_valid_row({**shared, **row}) for row in rows):
+            are_rows = isinstance(rows, list) and all(isinstance(row, dict) for row in rows)
+            rows = [{**shared, **row} for row in rows] if are_rows else []
+            if not rows or not all(map(_is_valid_row, rows)):
                 raise InvalidInput(f"{path}, line {number} holds no rows of a run; write it again with --export")
-            yield from ({**shared, **row} for row in rows)
+            yield from rows
 
 
 def _is_valid_row(row: Mapping[str, Any]) -> bool:

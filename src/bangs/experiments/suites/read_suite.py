@@ -15,7 +15,7 @@ from bangs.errors import BangsError, InvalidInput, UnknownName
 from bangs.experiments.experiment import Experiment
 from bangs.experiments.settings import RULES
 from bangs.experiments.suites.published_numbers import published_numbers
-from bangs.experiments.suites.schema import Content, sentence
+from bangs.experiments.suites.schema import Content, first_problem
 from bangs.experiments.suites.suite import FIGURES, Cell, Suite
 from bangs.experiments.suites.suite_files import suite_text
 from bangs.graphs.datasets.catalog import DATASETS, npz_files
@@ -49,7 +49,7 @@ def parse_suite(text: str, name: str, source: str, data: Path | None = None, nam
     try:
         return _suite(name, Content.model_validate(content), _Settings(data, names))
     except (InvalidInput, ValidationError) as error:
-        problem = sentence(error) if isinstance(error, ValidationError) else error
+        problem = first_problem(error) if isinstance(error, ValidationError) else error
         raise InvalidInput(f"{source}: {problem}") from error
 
 

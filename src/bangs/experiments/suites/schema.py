@@ -52,8 +52,8 @@ _RULES = {
 }
 
 
-def sentence(error: ValidationError) -> str:
-    """What is wrong with the first wrong key of a suite file."""
+def first_problem(error: ValidationError) -> str:
+    """What is wrong with a suite file, by its first wrong key."""
     first = error.errors()[0]
     path, kind, value = first["loc"], first["type"], first["input"]
     key = "".join(f"[{key}]" if isinstance(key, int) else f".{key}" for key in path).removeprefix(".")
