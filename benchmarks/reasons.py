@@ -11,7 +11,7 @@ import torch
 from bangs.estimator.explanation import explain
 from bangs.graphs.edges import EdgeList
 from bangs.report.predictions_csv import predictions, pseudo_labels
-from bangs.runs.candidate_log import CandidateLog
+from bangs.runs.scored_nodes import ScoredNodes
 from bangs.runs.snapshot import Snapshot
 from measuring import in_turns, options, peak_of, show
 
@@ -38,10 +38,10 @@ def made_up(nodes: int, edges: int, adopted: int, seed: int = 0) -> Snapshot:
     labels, confidence = logits.argmax(-1).repeat(last + 1, 1), logits.softmax(-1).amax(-1).repeat(last + 1, 1)
     everyone = torch.ones_like(taken, dtype=torch.bool)
     rank, among = torch.arange(len(taken)) % A_ROUND + 1, torch.full_like(taken, A_ROUND)
-    candidate_log = CandidateLog(rounds, taken, everyone, label[taken], some, some, some, some, rank, among)
+    scored_nodes = ScoredNodes(rounds, taken, everyone, label[taken], some, some, some, some, rank, among)
     graph = EdgeList(torch.cat([ends, ends.flip(0)], dim=1), nodes)
     return Snapshot(
-        graph, given, held, learned, adopted_round, logits, logits, labels, confidence, candidate_log, last, []
+        graph, given, held, learned, adopted_round, logits, logits, labels, confidence, scored_nodes, last, []
     )
 
 
@@ -56,7 +56,7 @@ def main() -> None:
     run = made_up(args.nodes, args.edges, args.adopted)
     names, classes = [f"node-{node}" for node in range(args.nodes)], [f"class {label}" for label in range(CLASSES)]
     acts = {
-        "the reasons of one node": lambda: explain(run, int(run.candidate_log.node[0]), names, classes),
+        "the reasons of one node": lambda: explain(run, int(run.scored_nodes.node[0]), names, classes),
         f"pseudo_labels.csv, {args.adopted:,} rows": lambda: pseudo_labels(run, names, classes),
         f"predictions.csv, {args.nodes:,} rows": lambda: "".join(predictions(run, names, classes)),
     }

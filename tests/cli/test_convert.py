@@ -7,7 +7,7 @@ import pytest
 
 from bangs.cli.parsing import parse_fanout
 from bangs.errors import InvalidInput
-from bangs.experiments.suites.read import parse_suite
+from bangs.experiments.suites.read_suite import parse_suite
 from bangs.graphs.store import stored_graph
 from tests import EXAMPLES
 from tests.cli.invoke import bangs

@@ -13,8 +13,8 @@ from bangs.cli import app, demo
 from bangs.cli.known_names import KINDS
 from bangs.errors import BangsError
 from bangs.experiments.experiment import Experiment
-from bangs.experiments.suites.files import suite_files
-from bangs.experiments.suites.read import read_suite
+from bangs.experiments.suites.read_suite import read_suite
+from bangs.experiments.suites.suite_files import suite_files
 from bangs.graphs.datasets import catalog
 from bangs.graphs.datasets.synthetic import citation
 from bangs.nn.models import MODELS

@@ -12,7 +12,7 @@ from bangs.cli import main
 from bangs.cli.console import Output, Rounds
 from bangs.cli.parsing import parse_names, parse_seeds
 from bangs.errors import InvalidInput, UnknownName
-from bangs.experiments.suites.read import MAX_SEEDS
+from bangs.experiments.suites.read_suite import MAX_SEEDS
 from bangs.experiments.tables.page import write_page
 from tests.cli.conftest import EXAMPLES
 from tests.cli.invoke import bangs

@@ -15,7 +15,8 @@ from bangs.experiments import jobs
 from bangs.experiments.experiment import Experiment
 from bangs.experiments.reproduce import Only, Plan, reproduce
 from bangs.experiments.results import json_lines, results_in, rows_in_file
-from bangs.experiments.suites.read import find_suite
+from bangs.experiments.suites.read_suite import read_suite
+from bangs.experiments.suites.suite_files import suite_path
 from bangs.utils.files import Unwritable, check_replaceable
 from bangs.utils.signals import Stopped
 from tests import EXAMPLES
@@ -31,7 +32,7 @@ CURVES = {"validation": [0.5], "test": [0.5], "labelled": [1], "epochs": [1], "p
 def rows(tmp_path: Path) -> Path:
     """A file of rows of a suite that comes with bangs."""
     path = tmp_path / "figure-k.jsonl"
-    cells = list(find_suite("figure-k").cells())[:2]
+    cells = list(read_suite(suite_path("figure-k")).cells())[:2]
     made = [row for cell in cells for row in fake_rows(cell.experiment, [[0.7, 0.8]] * 3)]
     curves = {"labelled": [1, 2], "epochs": [1, 1], "pseudo_accuracy": [None, 0.5]}
     path.write_text(json_lines([{**row, **curves} for row in made]))

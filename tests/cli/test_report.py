@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from bangs.experiments.results import json_lines
-from bangs.experiments.suites.read import read_suite
+from bangs.experiments.suites.read_suite import read_suite
 from bangs.runs import RunFolder
 from tests.cli.invoke import bangs
 from tests.helpers.small_graphs import fake_rows, suite_file

@@ -142,7 +142,7 @@ def test_several_processes_give_the_same_table(done: tuple[Path, Path], tmp_path
     ours = {result.run: result.rows for result in results_in(tmp_path / "out")}
     theirs = {result.run: result.rows for result in results_in(out)}
     for run, rows in ours.items():
-        assert [row["test"] for row in rows] == [row["test"] for row in theirs[run]]
+        assert {n: row["test"] for n, row in rows.items()} == {n: row["test"] for n, row in theirs[run].items()}
 
 
 def test_names_a_suite_does_not_have_are_refused(done: tuple[Path, Path]) -> None:

@@ -15,7 +15,7 @@ from typer.testing import CliRunner
 
 from bangs.cli import app
 from bangs.cli.parsing import parse_seeds
-from bangs.cli.run_folder import scores
+from bangs.cli.run import scores
 from bangs.errors import InvalidInput
 from bangs.runs import RunFolder, read_run
 from bangs.utils.files import Unwritable

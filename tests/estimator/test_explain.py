@@ -12,27 +12,27 @@ from bangs.estimator.explanation_facts import influences, neighbours, origins
 from bangs.graphs.edges import EdgeList
 from bangs.graphs.pagerank import PPR, ExactPPR
 from bangs.graphs.pagerank_truncated import TruncatedPPR
-from bangs.runs.candidate_log import CandidateLog
+from bangs.runs.scored_nodes import ScoredNodes
 from bangs.runs.snapshot import Snapshot
 from tests.conftest import few_labels
 
 
-def candidate_log(*rows: tuple[int, int, bool, int]) -> CandidateLog:
+def scored_nodes(*rows: tuple[int, int, bool, int]) -> ScoredNodes:
     """Lines of (round, node, taken, label)."""
     table = torch.tensor(rows, dtype=torch.long).reshape(-1, 4)
     half, no_stderr = torch.full((len(table),), 0.5), torch.full((len(table),), float("nan"))
     same = table[:, 0] == table[:, :1]  # lines of the same round
     rank, among = same.tril().sum(1), same.sum(1)
-    return CandidateLog(
+    return ScoredNodes(
         table[:, 0], table[:, 1], table[:, 2].bool(), table[:, 3], half, half, half, no_stderr, rank, among
     )
 
 
-def line_graph(log: CandidateLog | None = None) -> Snapshot:
+def line_graph(log: ScoredNodes | None = None) -> Snapshot:
     """Four nodes in a row, 0 – 1 – 2 – 3; node 0 is given as class 0, node 3 as class 1; round 1 follows round 0."""
     edges = torch.tensor([[0, 1, 2], [1, 2, 3]])
     given = torch.tensor([0, -1, -1, 1])
-    log = candidate_log() if log is None else log
+    log = scored_nodes() if log is None else log
     target, adopted_round = given.clone(), torch.where(given >= 0, 0, -1)
     for row in log.taken.nonzero().flatten().tolist():
         target[log.node[row]], adopted_round[log.node[row]] = log.label[row], log.round[row]
@@ -47,7 +47,7 @@ def line_graph(log: CandidateLog | None = None) -> Snapshot:
         calibrated=logits,
         round_labels=logits.argmax(-1).repeat(3, 1),
         round_confidence=logits.softmax(-1).amax(-1).repeat(3, 1),
-        candidate_log=log,
+        scored_nodes=log,
         chosen=2,
         rows=[{"round": 0}, {"round": 1}, {"round": 2}],
     )
@@ -93,7 +93,7 @@ def test_a_symmetric_node_hears_both_sides_alike() -> None:
 
 
 def test_only_labels_older_than_an_adoption_count_for_it() -> None:
-    snapshot = line_graph(candidate_log((1, 1, True, 0), (2, 2, True, 1)))
+    snapshot = line_graph(scored_nodes((1, 1, True, 0), (2, 2, True, 1)))
     first, second = (influences(snapshot, [node])[0][0] for node in (1, 2))
     assert {item.node for item in first} == {0, 3}
     assert {item.node for item in second} == {0, 1, 3}
@@ -111,7 +111,7 @@ def test_a_node_out_of_reach_of_labels_has_no_influences() -> None:
 
 
 def test_an_adoption_is_told_with_its_place_in_the_round() -> None:
-    snapshot = line_graph(candidate_log((1, 2, True, 1), (1, 1, True, 0)))
+    snapshot = line_graph(scored_nodes((1, 2, True, 1), (1, 1, True, 0)))
     adoption = explained(snapshot, 1).adoption
     assert adoption is not None
     assert (adoption.round, adoption.label, adoption.rank, adoption.among, adoption.used, adoption.stderr) == (
@@ -126,7 +126,7 @@ def test_an_adoption_is_told_with_its_place_in_the_round() -> None:
 
 
 def test_origins_tell_given_held_adopted_and_predicted_apart() -> None:
-    snapshot = line_graph(candidate_log((1, 1, True, 0)))
+    snapshot = line_graph(scored_nodes((1, 1, True, 0)))
     assert origins(snapshot) == ["given", "adopted", "predicted", "given"]
     snapshot.held[2] = 1
     assert origins(snapshot)[2] == "held"

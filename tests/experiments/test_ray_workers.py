@@ -16,7 +16,7 @@ from bangs.experiments.process_workers import InProcess
 from bangs.experiments.ray_workers import Ray, _with_absolute_paths
 from bangs.experiments.reproduce import Only, Plan
 from bangs.experiments.results import results_in
-from bangs.experiments.suites.read import read_suite
+from bangs.experiments.suites.read_suite import read_suite
 from bangs.experiments.tables.render import markdown
 from bangs.experiments.tables.table import tabulate
 from bangs.runs import read_run

@@ -15,7 +15,7 @@ from bangs.estimator.classifier import SelfTrainingClassifier
 from bangs.estimator.fit_checkpoints import Keeper
 from bangs.experiments.history_file import History
 from bangs.experiments.results import results_in
-from bangs.experiments.suites.read import read_suite
+from bangs.experiments.suites.read_suite import read_suite
 from bangs.graphs import tables
 from bangs.graphs.datasets import flickr, lastfm, planetoid
 from bangs.graphs.datasets.npz import read_graph

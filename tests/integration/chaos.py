@@ -265,7 +265,7 @@ def deaths(twin: Twin, draw: random.Random) -> Iterator[Death]:
 def chaos(root: Path, kills: int, seed: int, methods: list[str], rounds: int) -> Report:
     """Kill until so many kills have struck, and finish what was begun."""
     report, draw, begin = Report(), random.Random(seed), time.monotonic()
-    import_module("bangs.cli.run_folder")  # once, so that no attempt spends its life on imports
+    import_module("bangs.experiments.experiment")  # once, so that no attempt spends its life on imports
     world = World(small(root / "small.npz"), rounds)
     twins = {method: undisturbed(world, method, root / f"{method}-undisturbed") for method in methods}
     moments = {method: deaths(twins[method], draw) for method in methods}

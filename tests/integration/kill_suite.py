@@ -15,7 +15,7 @@ import torch
 
 from bangs.cli.reproduce import reproduce
 from bangs.experiments.results import results_in
-from bangs.experiments.suites.read import read_suite
+from bangs.experiments.suites.read_suite import read_suite
 from bangs.experiments.tables.render import markdown
 from bangs.experiments.tables.table import tabulate
 from bangs.runs import Record, read_run

@@ -65,7 +65,7 @@ def test_a_fit_from_the_disk_equals_the_fit_in_memory(store: Store, monkeypatch:
     assert (mapped.labeled_iter_ == whole.labeled_iter_).all()
     assert mapped.score(store) == whole.score(store.whole())
     monkeypatch.setattr("bangs.estimator.explanation_facts.MAX_EXACT_SIZE", 0)
-    for node in (0, 50, 119, *mapped.snapshot_.candidate_log.node[:3].tolist()):
+    for node in (0, 50, 119, *mapped.snapshot_.scored_nodes.node[:3].tolist()):
         one, other = mapped.explain(str(node), top=3), whole.explain(node, top=3)
         assert (one.neighbours, one.degree, one.adoption, one.origin) == (
             other.neighbours, other.degree, other.adoption, other.origin)  # fmt: skip

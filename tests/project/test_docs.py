@@ -14,7 +14,8 @@ import pytest
 import bangs as package
 from bangs import METHODS, Budget, SelfTrainer, Task, Trainer
 from bangs.cli.commands import NAMES, load
-from bangs.experiments.suites.read import find_suite
+from bangs.experiments.suites.read_suite import read_suite
+from bangs.experiments.suites.suite_files import suite_path
 from bangs.experiments.user_code import run_code
 from bangs.graphs import splits
 from bangs.graphs.datasets.synthetic import citation
@@ -69,7 +70,7 @@ def test_a_guide_works_as_printed(name: str, place: Path, monkeypatch: pytest.Mo
 def test_the_suite_in_its_guide_is_one(tmp_path: Path) -> None:
     text = re.findall(r"^```toml\n(.*?)^```", (ROOT / "docs" / "suites.md").read_text(), re.M | re.S)
     (tmp_path / "guide.toml").write_text(*text)
-    cells = find_suite(str(tmp_path / "guide.toml")).cells()
+    cells = read_suite(suite_path(str(tmp_path / "guide.toml"))).cells()
     assert {(cell.experiment.dataset, cell.experiment.method) for cell in cells} == {
         (dataset, name) for dataset in ("cora", "graphs/mine.npz") for name in ("raw", "bangs-uncalibrated", "bangs")
     }

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from bangs.experiments.results import gather
-from bangs.experiments.suites.read import read_suite
+from bangs.experiments.suites.read_suite import read_suite
 from bangs.report.page import render
 from bangs.report.suite_page import write_suite_page
 from tests.helpers.small_graphs import fake_rows, suite_file

@@ -83,7 +83,7 @@ def test_marks_are_of_nodes_nobody_learned_from(run_data: RunData) -> None:
 def test_every_pseudo_label_stands_in_the_table_with_its_reasons(run_data: RunData) -> None:
     data, snapshot = page_data(run_data), run_data.snapshot
     assert snapshot is not None
-    taken = snapshot.candidate_log.where(snapshot.candidate_log.taken)
+    taken = snapshot.scored_nodes.where(snapshot.scored_nodes.taken)
     names = [data["nodes"]["name"][position] for position in data["pseudo"]["node"]]
     assert names == [run_data.names[node] for node in taken.node.tolist()]
     for position in data["pseudo"]["node"]:

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from bangs.experiments.results import Result, gather
-from bangs.experiments.suites.read import read_suite
+from bangs.experiments.suites.read_suite import read_suite
 from bangs.experiments.suites.suite import Suite
 from bangs.report.suite_page import suite_facts, write_suite_page
 from tests.helpers.small_graphs import fake_rows, suite_file
@@ -69,7 +69,6 @@ def test_a_suite_without_results_has_a_page_that_says_so(world: tuple[Suite, lis
 def test_infinite_intervals_stay_json(world: tuple[Suite, list[Result]]) -> None:
     suite, results = world
     one = [
-        Result(result.run, result.config, result.environment, result.seeds[:1], result.rows[:1], result.seconds)
-        for result in results
+        Result(result.run, result.config, result.environment, {0: result.rows[0]}, result.seconds) for result in results
     ]
     json.dumps(suite_facts([suite], one), allow_nan=False)

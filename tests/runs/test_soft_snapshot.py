@@ -49,7 +49,7 @@ def test_rounds_of_soft_labels_keep_their_number_and_no_lines() -> None:
     snapshot, _ = with_beliefs()
     assert [row["adopted"] for row in snapshot.rows[1:]] == [[36], [36]]
     assert [is_soft(row) for row in snapshot.rows] == [False, True, True]
-    assert len(snapshot.candidate_log) == 0
+    assert len(snapshot.scored_nodes) == 0
 
 
 def test_it_is_the_same_when_read_again() -> None:

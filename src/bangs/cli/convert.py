@@ -2,16 +2,13 @@
 
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
 from bangs.cli import options
 from bangs.cli.console import Output
 from bangs.errors import InvalidInput
-
-if TYPE_CHECKING:
-    from bangs.graphs.tables import Encoding
 
 
 @options.reads_tables(options.TABLES)
@@ -42,12 +39,21 @@ def convert(
     """
     from bangs.graphs.datasets import catalog
     from bangs.graphs.store import Store, convert_from, is_store
+    from bangs.graphs.tables import Encoding
     from bangs.graphs.tables.read_options import ReadOptions
+    from bangs.runs import read_run
     from bangs.utils.text import counted
 
     output = Output(as_json=as_json, quiet=quiet)
     started = time.perf_counter()
-    read_options = ReadOptions(**tables, encoding=None if like is None else _encoding(like))
+    encoding = None
+    if like is not None:
+        fitted = not is_store(like) and (like / "config.json").is_file()
+        columns = read_run(like).config.get("columns") if fitted else Store.open(like).manifest.encoding
+        if not isinstance(columns, dict):
+            raise InvalidInput(f"'{like}' was not made from tables, so it does not say how columns become features")
+        encoding = Encoding.from_dict(columns)
+    read_options = ReadOptions(**tables, encoding=encoding)
     streamed = source.startswith("synthetic:") or Path(source).is_dir()
     if is_store(source):
         raise InvalidInput(f"'{source}' is a store already; every command that takes a graph takes it as it is")
@@ -71,16 +77,3 @@ def convert(
         f"{counted(len(made.classes), 'class', 'classes')}: {made.bytes / 2**20:,.1f} MiB in {out}"
     )
     output.result(facts, message)
-
-
-def _encoding(like: Path) -> "Encoding":
-    """The encoding of a store, or of the folder of a fit."""
-    from bangs.graphs.store import Store, is_store
-    from bangs.graphs.tables import Encoding
-    from bangs.runs import read_run
-
-    fitted = not is_store(like) and (like / "config.json").is_file()
-    columns = read_run(like).config.get("columns") if fitted else Store.open(like).manifest.encoding
-    if not isinstance(columns, dict):
-        raise InvalidInput(f"'{like}' was not made from tables, so it does not say how columns become features")
-    return Encoding.from_dict(columns)

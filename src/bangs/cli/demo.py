@@ -1,7 +1,7 @@
 """`bangs demo`: soft self-training, the default of `bangs run`, on the synthetic graph."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 from rich.table import Table
@@ -9,11 +9,6 @@ from rich.table import Table
 from bangs.cli import options
 from bangs.cli.console import Output, Rounds
 from bangs.errors import InvalidInput
-
-if TYPE_CHECKING:
-    import torch
-
-    from bangs.runs import RunFolder
 
 SETTINGS: dict[str, Any] = {
     "dataset": "synthetic",
@@ -37,11 +32,16 @@ def demo(
     from bangs.experiments.experiment import Experiment, compact
     from bangs.graphs.datasets import catalog
     from bangs.report.page_observer import PageObserver
+    from bangs.runs import RunFolder, config_hash, read_run
     from bangs.utils.devices import choose_device
 
     torch_device, experiment = choose_device(device), Experiment(**SETTINGS)
-    output = Output(as_json=as_json, quiet=quiet)
-    with _folder(out, experiment.config(), torch_device) as folder:
+    output, config = Output(as_json=as_json, quiet=quiet), experiment.config()
+    earlier = read_run(out) if (out / "config.json").exists() else None
+    if earlier is not None and config_hash(earlier.config) != config_hash(config):
+        raise InvalidInput(f"'{out}' holds another run than the demo; choose another folder with --out")
+    # an earlier demo is discarded
+    with RunFolder.create_or_resume(out, config, resume=False, overwrite="same", device=torch_device) as folder:
         output.say(
             "A citation network of 2,708 papers in 7 fields, 20 labels a field. A GCN learns\n"
             "it. In every round after that, its probabilities become the labels of all other papers,\n"
@@ -55,16 +55,6 @@ def demo(
     comparison = compare(result)
     output.result({**compact(result), "comparison": comparison}, _table(result, comparison))
     output.say(f"Look at {page}; the numbers are in {out / 'result.json'} and {out / 'history.jsonl'}")
-
-
-def _folder(out: Path, config: dict[str, Any], device: "torch.device") -> "RunFolder":
-    """Lock the folder for this demo; an earlier demo in it is discarded, any other run is refused."""
-    from bangs.runs import RunFolder, config_hash, read_run
-
-    earlier = read_run(out) if (out / "config.json").exists() else None
-    if earlier is not None and config_hash(earlier.config) != config_hash(config):
-        raise InvalidInput(f"'{out}' holds another run than the demo; choose another folder with --out")
-    return RunFolder.create_or_resume(out, config, resume=False, overwrite="same", device=device)
 
 
 def compare(result: dict[str, Any]) -> dict[str, float | None]:

@@ -99,8 +99,8 @@ def fit(
     Example: bangs fit examples/own-graph --out out/library
     """
     arguments = locals()
-    from bangs.cli.fit_folder import fit_in, set_by_tables
-    from bangs.cli.fit_messages import final_summary, in_batches
+    from bangs.cli.fit_and_save import fit_and_save, set_by_tables
+    from bangs.cli.fit_messages import final_summary
     from bangs.cli.fitted_tables import FittedTables
     from bangs.estimator.classifier import SelfTrainingClassifier
     from bangs.graphs.store import Store
@@ -124,10 +124,14 @@ def fit(
         output.say(f"· {model} ignores edge weights; only the choice of nodes uses them")
     if isinstance(own_graph.data, Store):
         # raises before anything is written if a store is not supported
-        only = classifier.recipe(store=own_graph.data)[0]
-        if classifier.batches is None:
-            classifier.set_params(batches=only.trainer.batches)
-            output.say(f"· {in_batches(only.trainer.batches)}; --batch-size and --fanout say otherwise")
+        needed = classifier.recipe(store=own_graph.data)[0].trainer.batches
+        if batches is None and needed is not None:
+            classifier.set_params(batches=needed)
+            hops = " and ".join("all" if bound < 0 else f"{bound:,}" for bound in needed.fanout)
+            output.say(
+                f"· trained from the disk in batches of {needed.size:,} labelled nodes, which see {hops} neighbours; "
+                "--batch-size and --fanout say otherwise"
+            )
     with stoppable(command_line("--resume")):
-        done = fit_in(out, own_graph, classifier, fitted_tables, output, resume=resume, overwrite=overwrite)
+        done = fit_and_save(out, own_graph, classifier, fitted_tables, output, resume=resume, overwrite=overwrite)
     output.result({**done, "out": out.name}, final_summary(done, out))

@@ -7,7 +7,6 @@ from bangs.cli.console import Output
 from bangs.estimator.candidate_search import Progress
 from bangs.report.headline import optimism
 from bangs.selftraining.loop import State
-from bangs.training.neighbour_sampling import Sampling
 
 
 def tell_candidate(output: Output, tried: Progress) -> None:
@@ -27,17 +26,16 @@ def round_line(state: State) -> dict[str, str]:
     }
 
 
-def in_batches(batches: Sampling | None) -> str:
-    """Describe the mini-batches of a graph on disk."""
-    assert batches is not None
-    hops = " and ".join("all" if bound < 0 else f"{bound:,}" for bound in batches.fanout)
-    return f"trained from the disk in batches of {batches.size:,} labelled nodes, which see {hops} neighbours"
-
-
 def final_summary(result: dict[str, Any], out: Path) -> str:
     """The main figures of a fit, and where its files are."""
     judged, test = result["validation"], result["test"]
-    lines = [f"{result['nodes']:,} nodes: {result['given']:,} labels given{_pseudo(result)}"]
+    labels = f"{result['given']:,} labels given"
+    labels += "" if result["folds"] else f", {result['held']:,} held for validation"
+    if result["adopted"]:
+        left = result["adopted_in_all"] - result["adopted"]
+        labels += f", {result['adopted']:,} labelled by the model itself"
+        labels += f" ({left:,} more after the chosen round, not used)" if left else ""
+    lines = [f"{result['nodes']:,} nodes: {labels}"]
     if judged["nodes"]:
         low, high = judged["interval"]
         lines.append(
@@ -64,16 +62,6 @@ def final_summary(result: dict[str, Any], out: Path) -> str:
         )
     lines.append(f"open {out / 'report.html'}; beside it are predictions.csv, pseudo_labels.csv, MODEL_CARD.md")
     return "\n".join(lines)
-
-
-def _pseudo(result: dict[str, Any]) -> str:
-    """The number of held labels and pseudo-labels."""
-    text = "" if result["folds"] else f", {result['held']:,} held for validation"
-    if result["adopted"]:
-        left = result["adopted_in_all"] - result["adopted"]
-        text += f", {result['adopted']:,} labelled by the model itself"
-        text += f" ({left:,} more after the chosen round, not used)" if left else ""
-    return text
 
 
 def _board(board: list[dict[str, Any]]) -> list[str]:

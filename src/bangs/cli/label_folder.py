@@ -9,7 +9,7 @@ from contextlib import ExitStack, suppress
 from pathlib import Path
 
 from bangs.cli.console import Output
-from bangs.cli.fit_folder import fit_in, set_by_tables
+from bangs.cli.fit_and_save import fit_and_save, set_by_tables
 from bangs.cli.fitted_tables import FILE as TABLES
 from bangs.cli.fitted_tables import FittedTables, read_fitted_tables
 from bangs.cli.interrupts import stoppable
@@ -78,7 +78,7 @@ def prepare_queue(
     set_by_tables(classifier, graph)
     with stoppable():
         acquire(folder / FIT, LOCK_TIMEOUT).release()  # a fit whose server was killed may still be running
-        result = fit_in(folder / FIT, graph, classifier, tables, output, resume=False, overwrite=True)
+        result = fit_and_save(folder / FIT, graph, classifier, tables, output, resume=False, overwrite=True)
     judged = result["validation"]
     low, high = judged["interval"] or (None, None)
     saved = read_saved_run(folder / FIT)

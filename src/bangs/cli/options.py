@@ -33,7 +33,6 @@ Resume = Annotated[bool, typer.Option("--resume", help="continue the run in --ou
 Overwrite = Annotated[bool, typer.Option("--overwrite", help="delete the run in --out and start again")]
 
 # parts of a method and its training
-Model = Annotated[str, typer.Option(help="a name from `bangs list models`")]
 Calibrator = Annotated[str, typer.Option(help="a name from `bangs list calibrators`")]
 TEACHERS = ", ".join(CHOICES["teacher"])
 Teacher = Annotated[str, typer.Option(help=f"with hard labels, whose model labels the next round: {TEACHERS}")]

@@ -65,24 +65,16 @@ def predict(
     known = [own_graph.classes[label] if label >= 0 else "" for label in own_graph.data.y.tolist()]
     make_folder(path.parent)
     write_atomic(path, new_predictions(own_graph.ids, known, probs, classes, new.tolist()))
-    result = _summary(probs, known, classes, new)
-    output.result({**result, "file": path.name}, _message(result, path))
-
-
-def _summary(probs: Any, known: list[str], classes: list[str], new: Any) -> dict[str, Any]:
-    predicted = probs.argmax(1)
-    counts = Counter(predicted[new].tolist())
-    return {
-        "nodes": len(predicted),
+    counts = Counter(probs.argmax(1)[new].tolist())
+    result = {
+        "nodes": len(probs),
         "new": int(new.sum()),
         "new_by_class": {name: counts[number] for number, name in enumerate(classes)},
         "confidence": float(probs.max(1).mean()),
         "labelled": sum(bool(label) for label in known),
+        "file": path.name,
     }
-
-
-def _message(result: dict[str, Any], path: Path) -> str:
-    counts = ", ".join(f"{count} {name}" for name, count in result["new_by_class"].items() if count)
-    lines = [f"{result['nodes']:,} nodes, {result['new']:,} of them new" + (f": {counts}" if counts else "")]
-    lines.append(f"mean confidence {result['confidence']:.1%} over all nodes; written to {path}")
-    return "\n".join(lines)
+    by_class = ", ".join(f"{counts[number]} {name}" for number, name in enumerate(classes) if counts[number])
+    message = f"{result['nodes']:,} nodes, {result['new']:,} of them new" + (f": {by_class}" if by_class else "")
+    message += f"\nmean confidence {result['confidence']:.1%} over all nodes; written to {path}"
+    output.result(result, message)

@@ -2,7 +2,7 @@
 
 import shlex
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
@@ -11,10 +11,6 @@ from bangs.cli.console import Output
 from bangs.cli.interrupts import command_line, stoppable
 from bangs.cli.parsing import parse_names, parse_seeds
 from bangs.errors import InvalidInput, UnknownName
-
-if TYPE_CHECKING:
-    from bangs.cli.suite_progress import Progress
-    from bangs.experiments.process_workers import Engine
 
 ENGINES = ("local", "ray")
 
@@ -56,6 +52,8 @@ def reproduce(
     Example: bangs reproduce table-main --datasets cora --seeds 3 --device cuda
     """
     from bangs.cli.suite_progress import Progress
+    from bangs.experiments.process_workers import Engine, InProcess, Processes
+    from bangs.experiments.ray_workers import Ray
     from bangs.experiments.reproduce import Only, Plan, check_export
     from bangs.utils.devices import choose_device
 
@@ -76,7 +74,14 @@ def reproduce(
     progress, complete = Progress(output, plan), False
     try:
         with stoppable(command_line()):
-            plan.do(_engine(engine, jobs, address, gpu_share, progress), progress)
+            workers: Engine
+            if engine == "ray":
+                workers = Ray(None if jobs == 1 else jobs, address, gpu_share, progress.survey)
+            elif address is not None:
+                raise InvalidInput("--address names a Ray cluster; add --engine ray")
+            else:
+                workers = InProcess((progress.watch,)) if jobs == 1 else Processes(jobs)
+            plan.do(workers, progress)
         complete = not progress.failures
     finally:
         progress.close()
@@ -89,14 +94,3 @@ def reproduce(
     output.result({"suites": names, "out": str(out), **progress.facts}, "\n".join(lines))
     if progress.failures:
         raise typer.Exit(1)
-
-
-def _engine(name: str, jobs: int, address: str | None, gpu_share: float, progress: "Progress") -> "Engine":
-    from bangs.experiments.process_workers import InProcess, Processes
-    from bangs.experiments.ray_workers import Ray
-
-    if name == "ray":
-        return Ray(None if jobs == 1 else jobs, address, gpu_share, progress.survey)
-    if address is not None:
-        raise InvalidInput("--address names a Ray cluster; add --engine ray")
-    return InProcess((progress.watch,)) if jobs == 1 else Processes(jobs)

@@ -4,9 +4,9 @@ from pathlib import Path
 
 from bangs.errors import InvalidInput
 from bangs.experiments.results import Result, results_in
-from bangs.experiments.suites.files import suite_files
-from bangs.experiments.suites.read import find_suite, read_suite
+from bangs.experiments.suites.read_suite import read_suite
 from bangs.experiments.suites.suite import Suite
+from bangs.experiments.suites.suite_files import suite_files, suite_path
 
 
 def results_of(path: Path) -> list[Result]:
@@ -21,9 +21,9 @@ def suites_of(path: Path, name: str | None) -> list[Suite]:
     """The suite of that name, else the suites of the folder, else the suite with the name of the file of rows."""
     suite_paths = sorted((path / "suites").glob("*.toml")) if path.is_dir() else []
     if name is not None:
-        return [find_suite(name, names="any", extra={file.stem: file for file in suite_paths})]
+        return [read_suite(suite_path(name, {file.stem: file for file in suite_paths}), names="any")]
     if suite_paths:
         return [read_suite(file, names="any") for file in suite_paths]
     if path.suffix == ".jsonl" and path.stem in suite_files():
-        return [find_suite(path.stem)]
+        return [read_suite(suite_path(path.stem))]
     raise InvalidInput(f"'{path}' does not say which suite it holds; add --suite NAME")

@@ -1,9 +1,9 @@
 """`bangs run`: one method on one dataset."""
 
-from contextlib import nullcontext
+from contextlib import ExitStack, nullcontext
 from dataclasses import fields
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -15,13 +15,15 @@ from bangs.errors import InvalidInput
 from bangs.selftraining.defaults import POOL, ROUNDS, SOFT_ROUNDS, TEACHER
 from bangs.utils.limits import MAX_COUNT
 
+LOCK_TIMEOUT = 60.0  # seconds; the lock of a first rank that died may outlast it
+
 
 def run(
     dataset: Annotated[
         str, typer.Option(help="a name from `bangs list datasets`, or a path to an .npz or a store")
     ] = "synthetic",
     method: Annotated[str, typer.Option(help="a name from `bangs list methods`")] = "soft-aligned",
-    model: options.Model = "gcn",
+    model: Annotated[str, typer.Option(help="a name from `bangs list models`")] = "gcn",
     preset: Annotated[str, typer.Option(help="training settings: paper or tuned")] = "tuned",
     seeds: Annotated[
         str, typer.Option(help="how many seeds (0, 1, …), a list such as 910,911 or a range such as 910-919")
@@ -121,10 +123,10 @@ def run(
     Example: bangs run --dataset synthetic --method bangs --seeds 3 --rounds 5
     """
     arguments = locals()
-    from bangs.cli.run_folder import run_in, scores
     from bangs.distributed import ranks
     from bangs.experiments.experiment import Experiment, compact
     from bangs.experiments.user_code import run_code
+    from bangs.runs import RunFolder
     from bangs.utils.devices import choose_device
     from bangs.utils.text import counted
     from bangs.utils.threads import deterministic_kernels
@@ -142,21 +144,57 @@ def run(
     arithmetic = deterministic_kernels() if deterministic else nullcontext()
     if out is None and (resume or overwrite):
         raise InvalidInput("--resume and --overwrite need the run's folder; add --out DIR")
-    with ranks.process_group(choose_device(device)), arithmetic:
+    torch_device = choose_device(device)
+    with ranks.process_group(torch_device), arithmetic:
         output = Output(as_json=as_json, quiet=quiet or not ranks.is_first())
         output.notes(f"--{name} makes no difference to this run of '{method}'" for name in experiment.idle())
-        if out is None:
-            with stoppable(), Rounds(output, title, experiment.most_rounds) as view:
-                result = experiment.run(data, device, [view], blind=blind)
-        else:
-            resume, overwrite = resume or ranks.restarted(), overwrite and not ranks.restarted()
-            continue_command = (
-                command_line("--resume") if ranks.world_size() == 1 else "the same torchrun command, with --resume"
-            )
-            with stoppable(continue_command):
-                result = run_in(
-                    out, experiment, output, title, data, device, resume=resume, overwrite=overwrite, blind=blind
+        again = command_line("--resume") if ranks.world_size() == 1 else "the same torchrun command, with --resume"
+        with stoppable(None if out is None else again), ExitStack() as stack:
+            folder: RunFolder | None = None
+            if out is not None and ranks.is_first():  # the other ranks write nothing
+                restarted = ranks.restarted()
+                folder = RunFolder.create_or_resume(
+                    out,
+                    experiment.config(),
+                    resume=resume or restarted,
+                    overwrite=overwrite and not restarted,
+                    device=torch_device,
+                    patience=LOCK_TIMEOUT if restarted else 0.0,
                 )
+                stack.enter_context(folder)
+            result = None if out is None else ranks.broadcast_object(None if folder is None else folder.result)
+            if result is None:
+                latest = None if folder is None else folder.latest()
+                if latest is not None:
+                    output.say(f"continuing after round {latest.round}")
+                with Rounds(output, title, experiment.most_rounds) as view:
+                    result = experiment.run(data, device, [view], run_folder=folder, blind=blind)
+            elif folder is not None:
+                folder.forget()  # a killed run may have left checkpoints after its result
+                output.say(f"'{out}' holds the finished run; nothing is left to do")
+        if out is not None:
             output.say(f"written: {out / 'result.json'}, {out / 'history.jsonl'}")
         if ranks.is_first():
             output.result(compact(result), scores(result))
+
+
+def scores(result: dict[str, Any]) -> str:
+    """The scores of a run, each with the protocol that chose the round."""
+    if result.get("blind"):
+        accuracy = result["validation_accuracy"]
+        return (
+            "blind: no test label was opened; `bangs unblind FOLDER` opens them\n"
+            f"  validation accuracy {accuracy['mean']:6.2f} ± {accuracy['std']:.2f} at the round it chose, over seeds\n"
+            f"  {result['seconds']['total']:.1f} s in all"
+        )
+    lines = [
+        ("raw", "round 0"),
+        ("validation", "round chosen by validation accuracy"),
+        ("best_test", "best round after round 0 by test accuracy (an oracle, as in the paper's main table)"),
+        ("last", "last round"),
+    ]
+    spread = max(len(f"{result[name]['std']:.2f}") for name, _ in lines)
+    figures = [
+        f"  {name:<11}{result[name]['mean']:6.2f} ± {result[name]['std']:<{spread}.2f}  {rule}" for name, rule in lines
+    ]
+    return "\n".join(["test accuracy, mean ± std over seeds", *figures, f"  {result['seconds']['total']:.1f} s in all"])

@@ -25,8 +25,8 @@ def table(
     """
     from bangs.cli.parsing import parse_names
     from bangs.cli.result_paths import results_of, suites_of
-    from bangs.experiments.suites.files import suite_files
-    from bangs.experiments.suites.read import find_suite
+    from bangs.experiments.suites.read_suite import read_suite
+    from bangs.experiments.suites.suite_files import suite_files
     from bangs.experiments.tables.page import write_page
     from bangs.experiments.tables.render import FORMATS
     from bangs.experiments.tables.reruns import spread_in
@@ -37,7 +37,7 @@ def table(
     results = results_of(place)
     spread = spread_in(place, results)
     if page is not None:
-        suites = [find_suite(name) for name in suite_files()]
+        suites = [read_suite(path) for path in suite_files().values()]
         for path in write_page(suites, results, page, f"bangs table {place} --page {page}", spread):
             print(escape_controls(str(path)))
         return

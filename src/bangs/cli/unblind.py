@@ -25,7 +25,7 @@ def unblind(
 
     Example: bangs unblind out/cora-soft
     """
-    from bangs.cli.run_folder import scores
+    from bangs.cli.run import scores
     from bangs.experiments.experiment import compact
     from bangs.experiments.unblind import runs_in
     from bangs.experiments.unblind import unblind as compute

@@ -138,7 +138,7 @@ def neighbours(snapshot: Snapshot, nodes: Sequence[int], top: int = 5) -> list[t
 
 def adoption(snapshot: Snapshot, node: int) -> PseudoLabel | None:
     """How the node was adopted, the last time if it was more than once; None if it never was."""
-    log = snapshot.candidate_log
+    log = snapshot.scored_nodes
     rows = (log.taken & (log.node == node)).nonzero().flatten().tolist()
     if not rows:
         return None
@@ -200,7 +200,7 @@ def _hard_labels(snapshot: Snapshot) -> tuple[Tensor, Tensor]:
     Round 0 = given, past the last round = never.
     """
     given, never = snapshot.given >= 0, len(snapshot.round_labels)
-    taken = snapshot.candidate_log.where(snapshot.candidate_log.taken)
+    taken = snapshot.scored_nodes.where(snapshot.scored_nodes.taken)
     first_round = torch.where(given, 0, never).scatter_reduce(0, taken.node, taken.round, "amin")
     if snapshot.belief is not None:
         return snapshot.given, first_round

@@ -30,7 +30,7 @@ from bangs.suggestion.node_vectors import merged
 Array = npt.NDArray[Any]
 
 _OF_HEAVIEST = (  # fields that a snapshot has from the heaviest member
-    *("target", "adopted_round", "round_labels", "round_confidence", "candidate_log"),
+    *("target", "adopted_round", "round_labels", "round_confidence", "scored_nodes"),
     *("chosen", "rows", "belief", "weight"),
 )
 MAX_SPACES = 3  # feature spaces of the heaviest linear members, from which the points of a snapshot are made

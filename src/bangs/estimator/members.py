@@ -13,9 +13,9 @@ from bangs.core.types import Labels, Prediction, Task, one_hot
 from bangs.estimator.folds import held_out_labels, label_log_probs, label_weights, mean_of_runs, unseen_prediction
 from bangs.graphs.store import StoreReference
 from bangs.nn.models import Architecture
-from bangs.runs.candidate_log import CandidateLog
 from bangs.runs.checkpoint_content import with_prefix
 from bangs.runs.history import is_row, row, with_adopted, without_adopted
+from bangs.runs.scored_nodes import ScoredNodes
 from bangs.selftraining.best_round import Merit, clearly_behind
 from bangs.selftraining.loop import State
 
@@ -38,7 +38,7 @@ class Member:
     adopted_round: Tensor  # long [N]
     round_labels: Tensor  # long [T, N], the label each round's models give
     round_confidence: Tensor  # float [T, N], their calibrated confidence
-    candidate_log: CandidateLog  # of the first model
+    scored_nodes: ScoredNodes  # of the first model
     chosen: int
     rows: list[dict[str, Any]]
     ended: str
@@ -49,20 +49,20 @@ class Member:
     def to_plain(self) -> tuple[dict[str, Tensor], dict[str, Any]]:
         """Tensors by name and JSON values, for `from_plain`."""
         named = {name: getattr(self, name) for name in (*_TENSORS, *_OPTIONAL)}
-        tensors = {name: part for name, part in named.items() if part is not None} | self.candidate_log.to_plain()
+        tensors = {name: part for name, part in named.items() if part is not None} | self.scored_nodes.to_plain()
         tensors |= {f"{_WEIGHTS}{name}": value for name, value in self.weights.items()}
         return tensors, {name: getattr(self, name) for name in _FACTS} | {"rows": without_adopted(self.rows)}
 
     @classmethod
     def from_plain(cls, tensors: Mapping[str, Tensor], facts: Mapping[str, Any], model: Architecture) -> "Member":
         """The member that `to_plain` described, with its architecture."""
-        log = CandidateLog.from_plain(tensors)
+        log = ScoredNodes.from_plain(tensors)
         values: dict[str, Any] = {name: facts[name] for name in _FACTS}
         values |= {name: tensors[name] for name in (*_TENSORS, *_OPTIONAL) if name in tensors}
         return cls(
             architecture=model,
             weights=with_prefix(dict(tensors), _WEIGHTS),
-            candidate_log=log,
+            scored_nodes=log,
             rows=with_adopted(facts["rows"], log),
             **values,
         )
@@ -91,7 +91,7 @@ class FoldRecorder:
         self.rows: list[dict[str, Any]] = []
         self._labels: list[Tensor] = []
         self._confidence: list[Tensor] = []
-        self._logs: list[CandidateLog] = []
+        self._logs: list[ScoredNodes] = []
         self._round = -1  # the chosen round
         self._chosen: dict[str, Tensor] = {}  # its tensors by their names in a `Member`, and its weights; on the CPU
         self._best: Tensor | None = None  # float64 [M], log-probabilities of held-out labels in the best round so far
@@ -108,7 +108,7 @@ class FoldRecorder:
         accuracy = float((unseen.label[0] == held_out).double().mean())
         self.rows.append(_row(state, accuracy))
         self._record_predictions(mean, unseen, task)
-        self._logs.append(CandidateLog.of(state, 0))
+        self._logs.append(ScoredNodes.of(state, 0))
         if self._is_chosen(accuracy, log_probs):
             labelled = self.labels >= 0
             first = state.labels.only([0]).to("cpu")
@@ -146,7 +146,7 @@ class FoldRecorder:
             "round_confidence": torch.stack(self._confidence),
             **self._chosen,
         }
-        tensors |= CandidateLog.joined(self._logs).to_plain()
+        tensors |= ScoredNodes.joined(self._logs).to_plain()
         if self._best is not None:
             tensors["best"] = self._best
         return tensors, {"rows": without_adopted(self.rows), "chosen": self._round, "merit": asdict(self._merit)}
@@ -156,7 +156,7 @@ class FoldRecorder:
         rounds, nodes = tensors["round_labels"].shape
         if nodes != task.nodes or len(facts["rows"]) != rounds or not all(map(is_row, facts["rows"])):
             raise ValueError(f"the record holds {rounds} rounds of {nodes} nodes, the task has {task.nodes}")
-        log = CandidateLog.from_plain(tensors)
+        log = ScoredNodes.from_plain(tensors)
         self.rows, self._logs = with_adopted(facts["rows"], log), [log]
         self._labels, self._confidence = list(tensors["round_labels"]), list(tensors["round_confidence"])
         self._best = tensors.get("best")

@@ -1,6 +1,6 @@
 """history.jsonl: the rows of a run in its folder, beside its checkpoints."""
 
-import os
+from contextlib import closing
 from typing import Any
 
 from bangs.core.types import Task
@@ -10,13 +10,12 @@ from bangs.runs import RunFolder
 from bangs.runs.resume import Restore, SavedRounds
 from bangs.selftraining.loop import State
 from bangs.utils.files import (
+    AppendOnlyFile,
     canonical,
     digest,
     explain_write_errors,
-    open_regular_file,
     parse,
     read_regular_file,
-    write_all,
     write_atomic,
 )
 
@@ -58,12 +57,8 @@ class History:
         """Write a round; when this returns, its row is on the disk, and its state if `pause` has passed."""
         if self.blind:  # before the checkpoint: a run that continues after it does not repeat this round
             write_round(self.path.parent, state)
-        with explain_write_errors(self.path):
-            file = open_regular_file(self.path, os.O_WRONLY | os.O_APPEND)
-            try:
-                write_all(file, [canonical(row) + "\n"])
-            finally:
-                os.close(file)
+        with explain_write_errors(self.path), closing(AppendOnlyFile(self.path, self.path.stat().st_size)) as file:
+            file.append(f"{canonical(row)}\n".encode())
         self._digests.append(digest(row))
         self.rounds.note(state)
         self.rounds.save(state.index, state, {"rows": ({}, self._digests)})

@@ -46,7 +46,11 @@ class Ray:
 
     def __call__(self, jobs: Sequence[Job], tell: Tell) -> None:
         with self._connected() as ray:
-            gpus = self.gpu_share if _wants_gpu(ray, jobs) else 0
+            devices = {
+                job.device for job in jobs
+            }  # runs use a GPU if they ask for one, or for any device and there is one
+            any_gpu = "auto" in devices and ray.cluster_resources().get("GPU", 0) > 0
+            gpus = self.gpu_share if any_gpu or any(device.startswith("cuda") for device in devices) else 0
             remote = ray.remote(max_retries=RETRIES, num_cpus=1, num_gpus=gpus)(work)
             running = {remote.remote(_with_absolute_paths(job), LOCK_TIMEOUT): job for job in jobs}
             watched = time.monotonic()
@@ -120,14 +124,6 @@ def _require_authentication(address: str | None) -> None:
         os.environ.setdefault("RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER", "0")
         if "RAY_AUTH_TOKEN_PATH" not in os.environ:
             os.environ.setdefault("RAY_AUTH_TOKEN", secrets.token_hex(32))
-
-
-def _wants_gpu(ray: Any, jobs: Sequence[Job]) -> bool:
-    """Whether runs use a GPU: they ask for one, or use any device and the cluster has a GPU."""
-    devices = {job.device for job in jobs}
-    return any(device.startswith("cuda") for device in devices) or (
-        "auto" in devices and ray.cluster_resources().get("GPU", 0) > 0
-    )
 
 
 def _with_absolute_paths(job: Job) -> Job:

@@ -1,7 +1,7 @@
 """Reproduce: run all experiments of some suites, each once, and export their rows to one file."""
 
 import os
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -18,9 +18,9 @@ from bangs.experiments.results import (
     rows_in,
     rows_in_file,
 )
-from bangs.experiments.suites.files import suite_path, suite_text
-from bangs.experiments.suites.read import read_suite
+from bangs.experiments.suites.read_suite import read_suite
 from bangs.experiments.suites.suite import Suite
+from bangs.experiments.suites.suite_files import suite_path, suite_text
 from bangs.experiments.user_code import run_code
 from bangs.utils.files import check_replaceable, make_folder, write_atomic
 from bangs.utils.text import plain_name
@@ -80,7 +80,10 @@ class Plan:
             run_code(code)
         only = only or Only()
         files = tuple(suite_path(name) for name in names)
-        _check_names(files)
+        by_name: dict[str, Path] = {}
+        for path in files:
+            if (other := by_name.setdefault(path.stem, path)).resolve() != path.resolve():
+                raise InvalidInput(f"two suites are called '{path.stem}', {other} and {path}; rename one of the files")
         suites = tuple(read_suite(path, data) for path in files)
         only.check(suites)
         cells = [(cell, suite.blind) for suite in suites for cell in suite.cells(only.wanted, only.seeds)]
@@ -102,7 +105,14 @@ class Plan:
     def do(self, engine: Engine, tell: Tell) -> None:
         """Run all jobs that are left, and save the suites and the run names, so that the folder alone makes a table."""
         suite_texts = {self.out / "suites" / f"{path.stem}.toml": suite_text(path) for path in self.files}
-        self._refuse_strangers(suite_texts)
+        check_replaceable(self.out / RUN_LIST, RUN_LIST_START, "reproduce")
+        is_ours = (self.out / RUN_LIST).exists()
+        for path, text in suite_texts.items():
+            if not is_ours and os.path.lexists(path) and suite_text(path) != text:
+                raise InvalidInput(
+                    f"'{path}' exists and is another suite than the one asked for; move it away, or choose another "
+                    "folder with --out"
+                )
         make_folder(self.out / "suites")
         for path, text in suite_texts.items():
             write_atomic(path, text)
@@ -110,18 +120,6 @@ class Plan:
         earlier = [name for name in requested(self.out) if name not in names]
         write_atomic(self.out / RUN_LIST, "".join(f"{name}\n" for name in [*earlier, *names]))
         engine(self.left(), tell)
-
-    def _refuse_strangers(self, suite_texts: Mapping[Path, str]) -> None:
-        """Raise if the folder has other suites under the same names; a folder with our list of runs is ours."""
-        check_replaceable(self.out / RUN_LIST, RUN_LIST_START, "reproduce")
-        if (self.out / RUN_LIST).exists():
-            return
-        for path, text in suite_texts.items():
-            if os.path.lexists(path) and suite_text(path) != text:
-                raise InvalidInput(
-                    f"'{path}' exists and is another suite than the one asked for; move it away, or choose another "
-                    "folder with --out"
-                )
 
     def export(self, path: Path, *, complete: bool = True) -> int:
         """Write the rows of all finished and failed runs to one file; returns the number of rows.
@@ -134,12 +132,11 @@ class Plan:
         if not complete or (
             self.known_path is not None and self.known_path.resolve() in (path.resolve(), path.resolve().parent)
         ):
-            new = {row["run"] for row in rows if "error" not in row}
-            earlier = [row for row in (rows_in_file(path) if path.exists() else ()) if row["run"] not in new]
+            earlier = list(rows_in_file(path)) if path.exists() else []
             scored = {row["run"] for row in earlier if "error" not in row}
-            failed = {row["run"] for row in rows if "error" in row} - scored
-            earlier = [row for row in earlier if row["run"] not in failed]
-            rows = earlier + [row for row in rows if row["run"] not in scored]
+            rows = [row for row in rows if "error" not in row or row["run"] not in scored]
+            replaced = {row["run"] for row in rows}
+            rows = [*(row for row in earlier if row["run"] not in replaced), *rows]
         if rows or not path.exists():
             make_folder(path.parent)
             write_atomic(path, json_lines(rows))
@@ -149,14 +146,6 @@ class Plan:
 def check_export(path: Path) -> None:
     """Raise if an export would replace a file that is not an export."""
     check_replaceable(path, ROWS_FILE_START, "reproduce --export")
-
-
-def _check_names(files: Sequence[Path]) -> None:
-    """Raise if two suite files have the same name."""
-    by_name: dict[str, Path] = {}
-    for path in files:
-        if (other := by_name.setdefault(path.stem, path)).resolve() != path.resolve():
-            raise InvalidInput(f"two suites are called '{path.stem}', {other} and {path}; rename one of the files")
 
 
 def reproduce(

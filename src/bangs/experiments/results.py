@@ -6,7 +6,7 @@ import json
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -40,8 +40,7 @@ class Result:
     run: str  # 16 digits of the configuration's hash
     config: Mapping[str, Any]  # without seeds
     environment: Mapping[str, Any]
-    seeds: tuple[int, ...] = ()
-    rows: tuple[Mapping[str, Any], ...] = ()  # one per seed
+    rows: Mapping[int, Mapping[str, Any]] = field(default_factory=dict)  # by seed
     seconds: Mapping[str, float] | None = None  # of all seeds together; stages without the first model
     error: str = ""
 
@@ -51,14 +50,19 @@ class Result:
         return _comparable(self.config)
 
     @property
+    def rounds(self) -> int:
+        """Rounds of self-training of a run that has rows."""
+        return len(next(iter(self.rows.values()))["validation"]) - 1
+
+    @property
     def blind(self) -> bool:
         """Whether no test label was read."""
-        return any("test" not in row for row in self.rows)
+        return any("test" not in row for row in self.rows.values())
 
     def scores(self, protocol: str) -> dict[int, float]:
         """Accuracy in per cent by seed; the protocol chooses the nodes and the round."""
-        pairs = zip(self.seeds, self.rows, strict=True)
-        return {seed: 100.0 * score(protocol, row["validation"], row.get("test", ())) for seed, row in pairs}
+        rows = self.rows.items()
+        return {seed: 100.0 * score(protocol, row["validation"], row.get("test", ())) for seed, row in rows}
 
 
 def rows_in(folder: Path) -> list[dict[str, Any]]:
@@ -93,8 +97,12 @@ def _rows_of(record: Record) -> list[dict[str, Any]]:
         if not failures or failures[-1]["kind"] != "failed":
             return []
         error = failures[-1]["error"]
-        return [{**common, "seeds": record.config["seeds"], "error": _without_folder(error, dataset)}]
+        error = error.replace(dataset, Path(dataset).name) if dataset else error
+        error = _PATH.sub(lambda match: Path(match[0].rstrip("/")).name, error)  # folders may name a person
+        return [{**common, "seeds": record.config["seeds"], "error": error}]
     rounds, seeds = record.result["rounds"], record.config["seeds"]
+    stages = {stage: round(value, 3) for stage, value in seconds_by_stage(rounds[1:]).items()}
+    first, total = round(sum(rounds[0]["seconds"].values()), 3), record.result["seconds"]["total"]
     return [
         {
             **common,
@@ -105,16 +113,10 @@ def _rows_of(record: Record) -> list[dict[str, Any]]:
                 for key, decimals in _CURVE_DECIMALS.items()
                 if not (record.result.get("blind") and key in _TEST_CURVES)
             },
-            "seconds": _seconds(record.result),
+            "seconds": {"first": first, **stages, "total": total},
         }
         for n, seed in enumerate(seeds)
     ]
-
-
-def _without_folder(message: str, dataset: str) -> str:
-    """The error message with every path cut to its last part, as folders may name a person."""
-    message = message.replace(dataset, Path(dataset).name) if dataset else message
-    return _PATH.sub(lambda match: Path(match[0].rstrip("/")).name, message)
 
 
 def results_in(path: Path) -> list[Result]:
@@ -129,7 +131,14 @@ def gather(rows: Iterable[Mapping[str, Any]]) -> list[Result]:
     runs: dict[str, list[Mapping[str, Any]]] = {}
     for row in rows:
         runs.setdefault(row["run"], []).append(row)
-    return [_result(name, run_rows) for name, run_rows in runs.items()]
+    results = []
+    for name, run_rows in runs.items():
+        scored = [row for row in run_rows if "error" not in row]
+        told = scored[0] if scored else run_rows[-1]
+        by_seed = {row["seed"]: row for row in scored}  # a run exported twice counts once
+        seconds, error = told.get("seconds"), told.get("error", "")
+        results.append(Result(name, told["config"], told["environment"], by_seed, seconds, error))
+    return results
 
 
 def matching(results: Iterable[Result], settings: Mapping[str, Any]) -> Result | None:
@@ -187,19 +196,13 @@ def rows_in_file(path: Path) -> Iterator[dict[str, Any]]:
     with open_to_read(path, follow=True) as stream:
         check_size(stream, path, MAX_ROWS_FILE_BYTES)
         for number, line in enumerate(stream, 1):
-            rows = _rows_of_line(parse(line, f"{path}, line {number}"))
+            shared = parse(line, f"{path}, line {number}")
+            rows: Any = shared.pop("rows", None) if isinstance(shared, dict) else None
+            are_rows = isinstance(rows, list) and all(isinstance(row, dict) for row in rows)
+            rows = [{**shared, **row} for row in rows] if are_rows else []
             if not rows or not all(map(_is_valid_row, rows)):
                 raise InvalidInput(f"{path}, line {number} holds no rows of a run; write it again with --export")
             yield from rows
-
-
-def _rows_of_line(line: Any) -> list[dict[str, Any]]:
-    """The rows of one line, each with the shared keys; none if the line has another form."""
-    rows = line.get("rows") if isinstance(line, dict) else None
-    if not isinstance(rows, list) or not all(isinstance(row, dict) for row in rows):
-        return []
-    shared = {key: value for key, value in line.items() if key != "rows"}
-    return [{**shared, **row} for row in rows]
 
 
 def _is_valid_row(row: Mapping[str, Any]) -> bool:
@@ -212,16 +215,17 @@ def _is_valid_row(row: Mapping[str, Any]) -> bool:
     if "error" in row:
         return isinstance(row["error"], str)
     left_out = () if "test" in row or "pseudo_accuracy" in row else _TEST_CURVES
-    seconds, curves = row.get("seconds"), [row.get(key) for key in _CURVE_DECIMALS if key not in left_out]
+    curves: dict[str, Any] = {key: row.get(key) for key in _CURVE_DECIMALS if key not in left_out}
+    seconds = row.get("seconds")
     return (
         type(row.get("seed")) is int
         and isinstance(seconds, dict)
         and all(_is_number(seconds.get(stage)) for stage in ("first", *STAGES, "total"))
-        and all(isinstance(curve, list) and curve for curve in curves)
-        and len({len(curve) for curve in curves if isinstance(curve, list)}) == 1
-        and all(_is_number(value) for key in _CURVE_DECIMALS if key not in _TEST_CURVES for value in row[key])
-        and all(_is_number(value) for value in row.get("test", ()))
-        and all(value is None or _is_number(value) for value in row.get("pseudo_accuracy", ()))
+        and all(isinstance(curve, list) and curve for curve in curves.values())
+        and len(set(map(len, curves.values()))) == 1
+        and all(
+            _is_number(value) or (value is None and key == "pseudo_accuracy") for key in curves for value in row[key]
+        )
     )
 
 
@@ -239,18 +243,6 @@ def json_lines(rows: Iterable[Mapping[str, Any]]) -> str:
     return "".join(json.dumps(line, separators=(",", ":"), allow_nan=False) + "\n" for line in lines)
 
 
-def _result(name: str, rows: list[Mapping[str, Any]]) -> Result:
-    scored = [row for row in rows if "error" not in row]
-    if not scored:
-        last = rows[-1]
-        return Result(name, last["config"], last["environment"], error=last["error"])
-    first = scored[0]
-    by_seed = {row["seed"]: row for row in scored}  # a run exported twice counts once
-    return Result(
-        name, first["config"], first["environment"], tuple(by_seed), tuple(by_seed.values()), first["seconds"]
-    )
-
-
 def _comparable(config: Mapping[str, Any]) -> dict[str, Any]:
     """Settings with defaults for those that did not exist yet when the run was made."""
     ignored = ("seeds", "parts", *(() if config.get("recipe", "budget") == "budget" else RECIPE_SETTINGS))
@@ -258,9 +250,3 @@ def _comparable(config: Mapping[str, Any]) -> dict[str, Any]:
     filled["rounds"] = default_rounds(filled["method"]) if filled["rounds"] is None else filled["rounds"]
     filled["dataset"] = plain_name(filled["dataset"])
     return {key: value for key, value in filled.items() if key not in ignored}
-
-
-def _seconds(result: Mapping[str, Any]) -> dict[str, float]:
-    rounds = result["rounds"]
-    stages = {stage: round(value, 3) for stage, value in seconds_by_stage(rounds[1:]).items()}
-    return {"first": round(sum(rounds[0]["seconds"].values()), 3), **stages, "total": result["seconds"]["total"]}

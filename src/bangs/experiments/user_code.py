@@ -39,22 +39,15 @@ def run_code(path: Path) -> None:
         spec.loader.exec_module(module)
     except Exception as error:
         raise InvalidInput(f"--code '{path}' failed{_describe(error, path)}") from error
-    for registry, (parts, *_) in _REGISTRIES.items():
-        for name in parts:
-            if parts[name] is not before[registry].get(name):
-                _check(path, registry, name)
-
-
-def _check(path: Path, registry: str, name: str) -> None:
-    """Raise if an entry that the file added does not return what its registry needs."""
-    parts, arguments, rule, is_valid = _REGISTRIES[registry]
-    prefix = f"--code '{path}': {registry}['{name}'] must be {rule}"
-    try:
-        made = parts[name](*arguments)
-    except Exception as error:
-        raise InvalidInput(f"{prefix}; it failed{_describe(error, path)}") from error
-    if not is_valid(made):
-        raise InvalidInput(f"{prefix}; it gave {type(made).__name__}")
+    for registry, (parts, arguments, rule, is_valid) in _REGISTRIES.items():
+        for name in (name for name in parts if parts[name] is not before[registry].get(name)):
+            prefix = f"--code '{path}': {registry}['{name}'] must be {rule}"
+            try:
+                made = parts[name](*arguments)
+            except Exception as error:
+                raise InvalidInput(f"{prefix}; it failed{_describe(error, path)}") from error
+            if not is_valid(made):
+                raise InvalidInput(f"{prefix}; it gave {type(made).__name__}")
 
 
 def _describe(error: Exception, path: Path) -> str:

@@ -27,24 +27,11 @@ def _of_fit(result: Mapping[str, Any]) -> dict[str, Any]:
     validation, test = result["validation"], result["test"]
     figures = []
     if test is not None:
-        figures.append(
-            {
-                "label": "Test accuracy",
-                "value": _percent(test["accuracy"]),
-                "interval": _interval(test["accuracy"], test["nodes"]),
-                "note": f"on {counted(test['nodes'], 'node')} used for nothing else{_raw(test, result)}",
-            }
-        )
+        figures.append(_accuracy("Test accuracy", test, test["nodes"], "used for nothing else", result))
     if validation["accuracy"] is not None:
-        held = "that the models had not learned" if result.get("folds") else "held back"
-        figures.append(
-            {
-                "label": "Accuracy on unseen labels" if result.get("folds") else "Validation accuracy",
-                "value": _percent(validation["accuracy"]),
-                "interval": _interval(validation["accuracy"], result["held"]),
-                "note": f"on {counted(result['held'], 'node')} {held}{_raw(validation, result)}",
-            }
-        )
+        unseen = ("Accuracy on unseen labels", "that the models had not learned")
+        label, which = unseen if result.get("folds") else ("Validation accuracy", "held back")
+        figures.append(_accuracy(label, validation, result["held"], which, result))
     figures.append(_pseudo_labels(result))
     if validation["error_after"] is not None:
         low, high = validation["error_interval"]
@@ -152,15 +139,18 @@ def _of_run(run_data: RunData) -> dict[str, Any]:
     }
 
 
-def _raw(scores: Mapping[str, Any], result: Mapping[str, Any]) -> str:
-    if not result["rounds"]:
-        return ""
+def _accuracy(
+    label: str, scores: Mapping[str, Any], nodes: int, which: str, result: Mapping[str, Any]
+) -> dict[str, str]:
+    """The figure of an accuracy on so many nodes, beside that of round 0."""
     suffix = " for the model with the most weight" if averaged(result.get("leaderboard", [])) else ""
-    return f"; {_percent(scores['raw'])} without pseudo-labels{suffix}"
-
-
-def _interval(share: float, count: int) -> str:
-    return f"95\N{NO-BREAK SPACE}% interval {in_percent(share, count)}"
+    raw = f"; {_percent(scores['raw'])} without pseudo-labels{suffix}" if result["rounds"] else ""
+    return {
+        "label": label,
+        "value": _percent(scores["accuracy"]),
+        "interval": f"95\N{NO-BREAK SPACE}% interval {in_percent(scores['accuracy'], nodes)}",
+        "note": f"on {counted(nodes, 'node')} {which}{raw}",
+    }
 
 
 def _percent(share: float) -> str:

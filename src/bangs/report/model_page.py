@@ -6,7 +6,6 @@ from typing import Any
 
 import pandas as pd
 from sklearn.utils.validation import check_is_fitted
-from torch import Tensor
 
 from bangs.errors import InvalidInput
 from bangs.estimator.classifier import SelfTrainingClassifier
@@ -33,11 +32,14 @@ def write_report(
     if path.suffix != ".html":
         raise InvalidInput(f"a page is an .html file, got '{path}'; name one such as 'report.html'")
     check_replaceable(path, page_begin(), "report")
-    truth = None if y is None else _truth(model, y)
-    snapshot = model.snapshot_
+    snapshot, classes = model.snapshot_, [str(name) for name in model.classes_]
+    truth = None
+    if y is not None:  # only nodes that had no label are compared
+        rows = pd.DataFrame(index=pd.Index(list(model.node_names_)))
+        target, names = as_labels(in_order(rows, y), len(rows))
+        truth = exam(target, [str(name) for name in names.tolist()], model, snapshot.known < 0)
     result = outcome(model, truth, sum(seconds_by_stage(snapshot.rows).values()))
     settings = {key: str(value) for key, value in model.get_params(deep=False).items()}
-    classes = [str(name) for name in model.classes_]
     data = RunData(
         kind="fit",
         name=name,
@@ -51,10 +53,3 @@ def write_report(
     )
     write_atomic(path, render(data))
     return path
-
-
-def _truth(model: SelfTrainingClassifier, y: Any) -> Tensor:
-    """The class numbers of nodes that had no label long [N], -1 elsewhere."""
-    rows = pd.DataFrame(index=pd.Index(list(model.node_names_)))
-    target, classes = as_labels(in_order(rows, y), len(rows))
-    return exam(target, [str(name) for name in classes.tolist()], model, model.snapshot_.known < 0)

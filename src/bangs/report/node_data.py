@@ -26,7 +26,7 @@ ORIGINS = ("given", "held", "adopted", "predicted", "soft")  # the page stores t
 
 def node_data(run_data: RunData, snapshot: Snapshot) -> dict[str, Any]:
     """The nodes of the page with their neighbourhoods, the map and the pseudo-labels; a node is its list position."""
-    taken = snapshot.candidate_log.where(snapshot.candidate_log.taken)
+    taken = snapshot.scored_nodes.where(snapshot.scored_nodes.taken)
     pseudo = taken.where(torch.arange(len(taken)) < MAX_PSEUDO_LABELS)
     listed = _listed(snapshot, pseudo.node)
     drawn = _drawn(snapshot, listed)
@@ -69,7 +69,12 @@ def node_data(run_data: RunData, snapshot: Snapshot) -> dict[str, Any]:
             "value": round_digits(pseudo.score.tolist()),
             "stderr": [None if math.isnan(value) else value for value in round_digits(pseudo.stderr.tolist())],
             "used": (snapshot.adopted_round[pseudo.node] == pseudo.round).tolist(),
-            "right": None if run_data.truth is None else _correct(run_data.truth[pseudo.node], pseudo.label),
+            "right": None
+            if run_data.truth is None
+            else [
+                None if true < 0 else true == label
+                for true, label in zip(run_data.truth[pseudo.node].tolist(), pseudo.label.tolist(), strict=True)
+            ],
         },
         "next": None
         if not suggested
@@ -156,11 +161,6 @@ def _columns(run_data: RunData, snapshot: Snapshot, listed: Tensor) -> dict[str,
         ]
         columns["weight"] = round_digits(relative_weights(snapshot)[listed].tolist(), 3)
     return columns
-
-
-def _correct(truth: Tensor, label: Tensor) -> list[bool | None]:
-    pairs = zip(truth.tolist(), label.tolist(), strict=True)
-    return [None if true < 0 else true == predicted for true, predicted in pairs]
 
 
 def round_digits(values: Sequence[float], digits: int = 5) -> list[float]:

@@ -18,7 +18,8 @@ def outcome(model: SelfTrainingClassifier, truth: Tensor | None, seconds: float)
     snapshot = model.snapshot_
     stages, soft = seconds_by_stage(snapshot.rows), any(map(is_soft, snapshot.rows))
     adopted = int((snapshot.adopted_round > 0).sum())
-    judged, share = _judged(snapshot), _largest_share(snapshot)
+    counts = snapshot.known[snapshot.known >= 0].bincount(minlength=1)
+    judged, share = _judged(snapshot), float(counts.max() / counts.sum())  # of the largest class among all labels
     return {
         "classes": [str(name) for name in model.classes_],
         "nodes": snapshot.nodes,
@@ -26,7 +27,7 @@ def outcome(model: SelfTrainingClassifier, truth: Tensor | None, seconds: float)
         "held": int((snapshot.held >= 0).sum()),
         "folds": snapshot.folds,
         "adopted": adopted,
-        "adopted_in_all": adopted if soft else int(snapshot.candidate_log.taken.sum()),
+        "adopted_in_all": adopted if soft else int(snapshot.scored_nodes.taken.sum()),
         "soft": soft,
         "rounds": model.n_iter_,
         "chosen": snapshot.chosen,
@@ -66,13 +67,6 @@ def _resampled_error(prediction: Prediction, label: Tensor, draws: int = 200) ->
     nodes = torch.randint(len(label), (draws, len(label)), generator=torch.Generator().manual_seed(0))
     errors = metrics.calibration_error(Prediction(prediction.logits[0][nodes]), label[nodes], 10)
     return torch.quantile(errors, torch.tensor([0.025, 0.975], dtype=errors.dtype)).tolist()
-
-
-def _largest_share(snapshot: Snapshot) -> float:
-    """The share of the largest class among all labels."""
-    known = snapshot.known
-    counts = torch.bincount(known[known >= 0], minlength=1)
-    return float(counts.max() / counts.sum())
 
 
 def _test(model: SelfTrainingClassifier, truth: Tensor) -> dict[str, Any]:

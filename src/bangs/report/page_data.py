@@ -30,12 +30,14 @@ def page_data(run_data: RunData) -> dict[str, Any]:
         "classes": run_data.classes,
         "headline": headline(run_data),
         "rounds": rounds,
-        "chosen": _chosen(run_data),
+        "chosen": [snapshot.chosen]
+        if snapshot is not None and run_data.kind == "fit"
+        else [int(index) for index in run_data.result.get("chosen_round", [0])],
         "runs": len(run_data.rows[0]["validation"]),
         "score": _score_name(run_data),
         "values": _values(run_data),
         "soft": any(map(is_soft, run_data.rows)),
-        "seconds": _seconds(run_data),
+        "seconds": {stage: float(value) for stage, value in run_data.result["seconds"].items()},
         "averaged": bool(run_data.result.get("folds")) or averaged(run_data.result.get("leaderboard", [])) > 1,
         "leaderboard": {"head": list(HEAD), "rows": leaderboard(run_data.result.get("leaderboard", []))},
         "config": _flatten(run_data.config),
@@ -58,8 +60,9 @@ def _round(run_data: RunData, index: int) -> dict[str, Any]:
     shares = [share for share in row.get("pseudo_accuracy") or [] if share is not None]
     adopted = [0.0] * len(run_data.classes)
     compared, correct = 0, 0
-    if is_soft(row):
-        adopted = _soft_by_class(run_data, index)
+    if is_soft(row):  # nodes with a soft label by most likely class, mean over runs
+        counts = list(zip(run_data.rows[0]["class_counts"], row["class_counts"], strict=True))
+        adopted = [statistics.fmean(now[c] - first[c] for first, now in counts) for c in range(len(adopted))]
     for adoption in row["adopted"]:
         for node, label in zip(adoption["node"], adoption["label"], strict=True) if isinstance(adoption, dict) else ():
             adopted[label] += 1 / len(row["adopted"])
@@ -78,15 +81,6 @@ def _round(run_data: RunData, index: int) -> dict[str, Any]:
     }
 
 
-def _soft_by_class(run_data: RunData, index: int) -> list[float]:
-    """The number of nodes with a soft label in a round, by most likely class; mean over runs [C]."""
-    first, now = (run_data.rows[position]["class_counts"] for position in (0, index))
-    return [
-        statistics.fmean(after[c] - before[c] for before, after in zip(first, now, strict=True))
-        for c in range(len(run_data.classes))
-    ]
-
-
 def _count(snapshot: Snapshot | None, name: str) -> int:
     return 0 if snapshot is None else int((getattr(snapshot, name) >= 0).sum())
 
@@ -99,12 +93,6 @@ def _spread(values: Sequence[float], nodes: int) -> dict[str, float]:
     else:
         low, high = wilson(mean, nodes) if nodes else (mean, mean)
     return {"mean": mean, "low": low, "high": high, "nodes": nodes if len(values) == 1 else 0}
-
-
-def _chosen(run_data: RunData) -> list[int]:
-    if run_data.snapshot is not None and run_data.kind == "fit":
-        return [run_data.snapshot.chosen]
-    return [int(index) for index in run_data.result.get("chosen_round", [0])]
 
 
 def _score_name(run_data: RunData) -> str:
@@ -121,8 +109,8 @@ def _values(run_data: RunData) -> list[dict[str, Any]]:
     for row in run_data.rows[1:]:
         index = row["round"]
         if run_data.snapshot is not None:
-            candidate_log = run_data.snapshot.candidate_log
-            lines = candidate_log.where(candidate_log.round == index)
+            scored_nodes = run_data.snapshot.scored_nodes
+            lines = scored_nodes.where(scored_nodes.round == index)
             taken, left = lines.score[lines.taken].tolist(), lines.score[~lines.taken].tolist()
         else:
             adopted = row["adopted"][0]
@@ -130,11 +118,6 @@ def _values(run_data: RunData) -> list[dict[str, Any]]:
         if taken:
             values.append({"round": index, "taken": round_digits(taken), "left": round_digits(left), "cut": min(taken)})
     return values
-
-
-def _seconds(run_data: RunData) -> dict[str, float]:
-    seconds = run_data.result.get("seconds", {})
-    return {stage: float(value) for stage, value in seconds.items()} if isinstance(seconds, dict) else {}
 
 
 def _reference_labels(snapshot: Snapshot, truth: Tensor | None, several: bool) -> tuple[Tensor, str]:

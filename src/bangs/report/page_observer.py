@@ -14,8 +14,8 @@ from bangs.estimator import model_file
 from bangs.graphs.edges import EdgeList
 from bangs.report.page import write_page
 from bangs.report.run_data import EXAM, SNAPSHOT
-from bangs.runs.candidate_log import CandidateLog
 from bangs.runs.history import row as history_row
+from bangs.runs.scored_nodes import ScoredNodes
 from bangs.runs.snapshot import Snapshot
 from bangs.selftraining.best_round import Merit
 from bangs.selftraining.loop import State
@@ -35,9 +35,7 @@ class PageObserver:
         self.calibrate, self.truth = calibrate, truth
         self.rows: list[dict[str, Any]] = []
         self._task: Task | None = None
-        self._labels: list[Tensor] = []
-        self._confidences: list[Tensor] = []
-        self._candidate_logs: list[CandidateLog] = []
+        self._rounds: list[tuple[Tensor, Tensor, ScoredNodes]] = []  # labels, confidence and scored nodes
         self._best = Merit(-1.0)
         self._chosen: dict[str, Any] = {}  # what the best round predicted and learned from, as a snapshot names it
 
@@ -45,9 +43,8 @@ class PageObserver:
         self._task = task = state.student.learner.task
         calibrated = part_checks.check_calibrated(self.calibrate(state.prediction, task), state.prediction)
         self.rows.append(history_row(state))
-        self._labels.append(state.prediction.label[0].cpu())
-        self._confidences.append(calibrated.confidence[0].cpu())
-        self._candidate_logs.append(CandidateLog.of(state, 0))
+        label, confidence = state.prediction.label[0].cpu(), calibrated.confidence[0].cpu()
+        self._rounds.append((label, confidence, ScoredNodes.of(state, 0)))
         merit = Merit(float(state.validation[0]))
         if merit.beats(self._best):
             labels = state.labels
@@ -68,14 +65,15 @@ class PageObserver:
         if task is None:
             raise InvalidInput("the observer has seen no round yet; give it to SelfTrainer or Experiment.run")
         weight = task.graph.get("edge_weight")
+        labels, confidences, logs = zip(*self._rounds, strict=True)
         return Snapshot(
             graph=EdgeList(task.graph.edge_index.cpu(), task.nodes, None if weight is None else weight.cpu()),
             given=task.given.target[0].cpu(),
             held=task.validation[0].cpu(),
             **self._chosen,
-            round_labels=torch.stack(self._labels),
-            round_confidence=torch.stack(self._confidences),
-            candidate_log=CandidateLog.joined(self._candidate_logs),
+            round_labels=torch.stack(labels),
+            round_confidence=torch.stack(confidences),
+            scored_nodes=ScoredNodes.joined(logs),
             rows=self.rows,
         )
 

@@ -47,7 +47,7 @@ def pseudo_labels(
     if snapshot.belief is not None:
         return _soft_labels(snapshot, names, classes, snapshot.belief)
     header = ["id", "round", "label", "confidence_before", "confidence", "value", "stderr", "used", "influences"]
-    taken = snapshot.candidate_log.where(snapshot.candidate_log.taken)
+    taken = snapshot.scored_nodes.where(snapshot.scored_nodes.taken)
     columns = [
         [names[node] for node in taken.node.tolist()],
         taken.round.tolist(),

@@ -57,7 +57,11 @@ def gather(folder: str | Path, result: dict[str, Any] | None = None, store: Path
         title = str(config.get("graph", {}).get("name", folder.name))
         run_data = RunData("fit", title, rows, result, config, environment, saved.snapshot, truth, names, classes)
     else:
-        snapshot = _snapshot(folder)
+        snapshot = None
+        if (folder / SNAPSHOT).exists():
+            tensors, facts = model_file.load(folder / SNAPSHOT)
+            with model_file.explain_errors(folder / SNAPSHOT):
+                snapshot = Snapshot.from_plain(tensors, facts)
         count = len(rows[0]["class_counts"][0])
         numbers = [] if snapshot is None else [str(node) for node in range(snapshot.nodes)]
         classes = [f"class {label}" for label in range(count)]
@@ -93,11 +97,3 @@ def read_truth(folder: Path) -> Tensor | None:
     if "truth" not in tensors or tensors["truth"].dim() != 1 or tensors["truth"].is_floating_point():
         raise InvalidInput(f"'{folder / EXAM}' must hold one whole number per node")
     return tensors["truth"]
-
-
-def _snapshot(folder: Path) -> Snapshot | None:
-    if not (folder / SNAPSHOT).exists():
-        return None
-    tensors, facts = model_file.load(folder / SNAPSHOT)
-    with model_file.explain_errors(folder / SNAPSHOT):
-        return Snapshot.from_plain(tensors, facts)

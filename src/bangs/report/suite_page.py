@@ -54,7 +54,7 @@ def _suite(table: Table) -> dict[str, Any]:
                 "row": suite.called(line.row),
                 "rule": line.rule,
                 "called": RULE_NAMES[line.rule],
-                "entries": [_entry(entry, suite) for entry in line.entries],
+                "entries": [_entry(line.entries.get(column), suite) for column in table.columns],
             }
             for line in table.lines
         ],
@@ -100,8 +100,8 @@ def _curves(table: Table) -> list[dict[str, Any]]:
     curves = []
     for (row, column), result in table.results.items():
         kind = "validation" if result.blind else "test"
-        rounds = min(len(row[kind]) for row in result.rows)
-        means = [100 * fmean(row[kind][index] for row in result.rows) for index in range(rounds)]
+        accuracies = [row[kind] for row in result.rows.values()]
+        means = [100 * fmean(of_seeds) for of_seeds in zip(*accuracies, strict=False)]
         names = {"row": table.suite.called(row), "column": table.suite.called(column)}
         curves.append({**names, "of": kind, "accuracy": [round(value, 3) for value in means]})
     return curves

@@ -41,7 +41,11 @@ def pack(state: State) -> tuple[dict[str, Tensor], dict[str, Any]]:
 
 def unpack(checkpoint: Checkpoint, learner: Learner) -> State:
     """The state that was packed, on the device of the learner; the facts of its adoption are not stored."""
-    _check(checkpoint, learner)
+    if problem := _problem(checkpoint, learner):
+        raise InvalidInput(
+            f"the checkpoint of round {checkpoint.round} does not belong to this run: {problem}; "
+            "remove it to go on from the one before, or the whole folder to begin again"
+        )
     tensors = {name: value.to(learner.task.device) for name, value in checkpoint.tensors.items()}
     early = with_prefix(tensors, "early.") or None
     models: dict[str, Teacher] = {}
@@ -55,33 +59,27 @@ def unpack(checkpoint: Checkpoint, learner: Learner) -> State:
     return State(checkpoint.round, labels, prediction=prediction, **fields)
 
 
-def _check(checkpoint: Checkpoint, learner: Learner) -> None:
-    """Raise if an intact checkpoint is not what `pack` writes for this task."""
+def _problem(checkpoint: Checkpoint, learner: Learner) -> str | None:
+    """What makes an intact checkpoint differ from what `pack` writes for this task; None = nothing."""
     task, roles, tensors = learner.task, checkpoint.facts.get("roles"), checkpoint.tensors
-    problem = None
     if (
         not isinstance(roles, dict)
         or tuple(roles) != _ROLES
         or any(first not in _ROLES[: _ROLES.index(role) + 1] for role, first in roles.items())
     ):
-        problem = "its roles are not those of a run"
-    else:
-        stored_roles = [role for role, first in roles.items() if role == first]
-        expected = _shapes(learner, stored_roles, early=any(name.startswith("early.") for name in tensors))
-        if "labels.belief" in tensors:
-            expected["labels.belief"] = expected["logits"]
-        actual = {name: (tuple(tensor.shape), tensor.dtype) for name, tensor in tensors.items()}
-        wrong = sorted(name for name in expected.keys() | actual.keys() if expected.get(name) != actual.get(name))
-        target = tensors.get("labels.target")
-        if wrong:
-            problem = f"tensor '{wrong[0]}' is {actual.get(wrong[0], 'missing')}, not {expected.get(wrong[0], 'known')}"
-        elif target is not None and not -1 <= int(target.min()) <= int(target.max()) < task.classes:
-            problem = f"its labels lie outside 0 … {task.classes - 1}"
-    if problem:
-        raise InvalidInput(
-            f"the checkpoint of round {checkpoint.round} does not belong to this run: {problem}; "
-            "remove it to go on from the one before, or the whole folder to begin again"
-        )
+        return "its roles are not those of a run"
+    stored_roles = [role for role, first in roles.items() if role == first]
+    expected = _shapes(learner, stored_roles, early=any(name.startswith("early.") for name in tensors))
+    if "labels.belief" in tensors:
+        expected["labels.belief"] = expected["logits"]
+    actual = {name: (tuple(tensor.shape), tensor.dtype) for name, tensor in tensors.items()}
+    wrong = sorted(name for name in expected.keys() | actual.keys() if expected.get(name) != actual.get(name))
+    if wrong:
+        return f"tensor '{wrong[0]}' is {actual.get(wrong[0], 'missing')}, not {expected.get(wrong[0], 'known')}"
+    target = tensors["labels.target"]
+    return (
+        None if -1 <= target.min() <= target.max() < task.classes else f"its labels lie outside 0 … {task.classes - 1}"
+    )
 
 
 def _shapes(learner: Learner, roles: list[str], *, early: bool) -> dict[str, tuple[tuple[int, ...], torch.dtype]]:

@@ -212,7 +212,12 @@ class RunFolder:
         if overwrite:
             _remove_results(self.path)
         elif (config := unseal(self.path / "config.json")) is None:
-            self._check_has_config()
+            leftovers = any((self.path / name).exists() for name in ("events.jsonl", "result.json"))
+            if leftovers or (checkpoints.is_dir() and _round_files(checkpoints)):
+                raise InvalidInput(
+                    f"'{self.path}' holds a run without its config.json; put the file back, "
+                    "add --overwrite to discard the run, or choose another folder"
+                )
         elif not resume:
             state, hint = ("a finished run", "add") if self.finished else ("a run", "add --resume to continue it,")
             raise InvalidInput(
@@ -242,14 +247,6 @@ class RunFolder:
             self.event("cut events", bytes=self._log.cut)
         if self._lock.stale:
             self.event("stale lock", holder=self._lock.stale)
-
-    def _check_has_config(self) -> None:
-        leftovers = [name for name in ("events.jsonl", "result.json") if (self.path / name).exists()]
-        if leftovers or (self._checkpoints.is_dir() and _round_files(self._checkpoints)):
-            raise InvalidInput(
-                f"'{self.path}' holds a run without its config.json; put the file back, "
-                "add --overwrite to discard the run, or choose another folder"
-            )
 
     def _writable_log(self) -> Log:
         """The event log; raises unless this process still holds the lock of the folder."""

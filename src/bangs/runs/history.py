@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
-from bangs.runs.candidate_log import CandidateLog
+from bangs.runs.scored_nodes import ScoredNodes
 
 if TYPE_CHECKING:
     from bangs.selftraining.loop import State
@@ -17,6 +17,7 @@ def row(state: "State") -> dict[str, Any]:
     """The facts of a round; lists over runs are in the order of the seeds."""
     classes = state.prediction.logits.shape[2]
     known = state.labels.known
+    adoption, runs = state.adoption, range(len(state.running))
     counts = torch.stack([(known & (state.labels.target == c)).sum(1) for c in range(classes)], dim=1)
     return {
         "round": state.index,
@@ -25,8 +26,10 @@ def row(state: "State") -> dict[str, Any]:
         "took_part": state.took_part.tolist(),
         "labelled": known.sum(1).tolist(),
         "class_counts": counts.tolist(),
-        "adopted": _adopted(state),
-        "evaluations": 0 if state.adoption is None else state.adoption.ranking.evaluations,
+        "adopted": adoption.chosen.sum(1).tolist()  # only their number, as every round makes all soft labels anew
+        if adoption is not None and adoption.soft
+        else [ScoredNodes.of(state, run).adopted(state.index) for run in runs],
+        "evaluations": 0 if adoption is None else adoption.ranking.evaluations,
         "seconds": {stage: round(value, 6) for stage, value in state.seconds.items()},
     }
 
@@ -51,17 +54,10 @@ def seconds_by_stage(rows: Sequence[Mapping[str, Any]]) -> dict[str, float]:
 
 
 def without_adopted(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Rows of one run without their adopted nodes, which are in its candidate log; see `with_adopted`."""
+    """Rows of one run without their adopted nodes, which are among its scored nodes; see `with_adopted`."""
     return [row if is_soft(row) else {**row, "adopted": None} for row in rows]
 
 
-def with_adopted(rows: list[dict[str, Any]], log: CandidateLog) -> list[dict[str, Any]]:
+def with_adopted(rows: list[dict[str, Any]], log: ScoredNodes) -> list[dict[str, Any]]:
     """The rows of `without_adopted` with their adopted nodes; a row of soft labels has only their number."""
     return [row if is_soft(row) else {**row, "adopted": [log.adopted(row["round"])]} for row in rows]
-
-
-def _adopted(state: "State") -> list[dict[str, list[Any]]] | list[int]:
-    """The adopted nodes of a round by run; of soft labels only the number, as every round makes all of them anew."""
-    if state.adoption is not None and state.adoption.soft:
-        return state.adoption.chosen.sum(1).tolist()
-    return [CandidateLog.of(state, run).adopted(state.index) for run in range(len(state.running))]

@@ -49,7 +49,13 @@ class SavedRounds:
 
     def begin(self, task: Task, exam: str = "") -> None:
         """Check that the checkpoint is of this task; `exam` is a digest of labels that the learner does not see."""
-        self._identity = digest([_fingerprint(task), exam])
+        graph, labels = task.graph, {"given": task.given.target, "held": task.validation}
+        if isinstance(graph, StoredGraph):  # its identity covers all that is stored
+            seen = digest([graph.identity, fingerprint(Data(**labels))])
+        else:
+            weight = graph.get("edge_weight")
+            seen = fingerprint(Data(x=graph.x, edge_index=graph.edge_index, edge_weight=weight, **labels))
+        self._identity = digest([seen, exam])
         if self.latest is None:
             return
         if self.latest.facts.get("identity") != self._identity:
@@ -89,11 +95,3 @@ class SavedRounds:
         facts = {"parts": {name: facts for name, (_, facts) in parts.items()}, "identity": self._identity}
         self.folder.save(number, tensors, {**facts, "seconds": self.seconds})
         self._saved = time.perf_counter()
-
-
-def _fingerprint(task: Task) -> str:
-    """The fingerprint of everything that a learner sees."""
-    graph, labels = task.graph, {"given": task.given.target, "held": task.validation}
-    if isinstance(graph, StoredGraph):  # its digest covers all that is stored
-        return digest([graph.identity, fingerprint(Data(**labels))])
-    return fingerprint(Data(x=graph.x, edge_index=graph.edge_index, edge_weight=graph.get("edge_weight"), **labels))

@@ -12,8 +12,8 @@ from torch import Tensor
 from bangs.errors import InvalidInput
 from bangs.graphs.edges import EdgeList
 from bangs.graphs.neighbours import NeighbourLists
-from bangs.runs.candidate_log import CandidateLog, check_finite, check_integers
 from bangs.runs.history import is_row, with_adopted, without_adopted
+from bangs.runs.scored_nodes import ScoredNodes, check_finite, check_integers
 
 if TYPE_CHECKING:
     from bangs.graphs.store import StoreReference
@@ -37,7 +37,7 @@ class Snapshot:
     calibrated: Tensor  # float [N, C]
     round_labels: Tensor  # long [T, N], the prediction of each round's student; of a store uint8 if classes are few
     round_confidence: Tensor  # float [T, N], its calibrated confidence; of a store float16
-    candidate_log: CandidateLog
+    scored_nodes: ScoredNodes
     chosen: int
     rows: list[dict[str, Any]]  # of `history`
     belief: Tensor | None = None  # float [N, C], the soft labels the chosen student learned from; None = all are hard
@@ -90,7 +90,7 @@ class Snapshot:
     def to_plain(self, folder: Path = HERE) -> tuple[dict[str, Tensor], dict[str, Any]]:
         """Named tensors and JSON-able facts for a file in the folder; see `from_plain`."""
         named = {name: getattr(self, name) for name in (*_TENSORS, *_OPTIONAL)}
-        tensors = {name: part for name, part in named.items() if part is not None} | self.candidate_log.to_plain()
+        tensors = {name: part for name, part in named.items() if part is not None} | self.scored_nodes.to_plain()
         facts: dict[str, Any] = {"chosen": self.chosen, "rows": without_adopted(self.rows)}
         if not isinstance(self.graph, EdgeList):
             return tensors, {**facts, "store": self.graph.to_plain(folder)}
@@ -101,7 +101,7 @@ class Snapshot:
     def from_plain(cls, tensors: Mapping[str, Tensor], facts: Mapping[str, Any], folder: Path = HERE) -> "Snapshot":
         """Read the tensors and facts of `to_plain`; types, shapes and ranges are checked."""
         try:
-            candidate_log = CandidateLog.from_plain(tensors)
+            scored_nodes = ScoredNodes.from_plain(tensors)
             parts = {name: tensors[name] for name in _TENSORS}
             parts |= {name: tensors[name] for name in _OPTIONAL if name in tensors}
             _check_shapes(parts)
@@ -113,7 +113,7 @@ class Snapshot:
             ) from error
         _check_rounds(chosen, rows, len(parts["round_labels"]))
         snapshot = cls(
-            graph=graph, candidate_log=candidate_log, chosen=chosen, rows=with_adopted(rows, candidate_log), **parts
+            graph=graph, scored_nodes=scored_nodes, chosen=chosen, rows=with_adopted(rows, scored_nodes), **parts
         )
         snapshot._check()
         return snapshot
@@ -134,7 +134,7 @@ class Snapshot:
         for name in ("round_confidence", "points", "belief", "weight", "disagreement"):
             if (part := getattr(self, name)) is not None:
                 check_finite(name, part, negative=name in ("round_confidence", "points"))
-        self.candidate_log.check(self.nodes, classes, rounds)
+        self.scored_nodes.check(self.nodes, classes, rounds)
 
     def _check_graph(self) -> None:
         if not isinstance(self.graph, EdgeList):
@@ -205,5 +205,5 @@ _OPTIONAL = ("belief", "weight", "unseen", "unseen_calibrated", "points", "disag
 _TENSORS = tuple(
     field.name
     for field in fields(Snapshot)
-    if field.name not in ("graph", "candidate_log", "chosen", "rows", *_OPTIONAL)
+    if field.name not in ("graph", "scored_nodes", "chosen", "rows", *_OPTIONAL)
 )

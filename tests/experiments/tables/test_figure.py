@@ -7,7 +7,7 @@ import pytest
 
 from bangs.errors import UnknownName
 from bangs.experiments.results import gather
-from bangs.experiments.suites.read import parse_suite
+from bangs.experiments.suites.read_suite import parse_suite
 from bangs.experiments.tables.figure import as_csv, draw, panels
 from bangs.experiments.tables.page import page
 from bangs.experiments.tables.table import tabulate

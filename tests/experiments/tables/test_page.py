@@ -6,8 +6,8 @@ import pytest
 
 from bangs.experiments.protocols import PROTOCOLS
 from bangs.experiments.results import Result, gather, results_in, rows_in_file
-from bangs.experiments.suites.files import suite_files
-from bangs.experiments.suites.read import find_suite
+from bangs.experiments.suites.read_suite import read_suite
+from bangs.experiments.suites.suite_files import suite_files, suite_path
 from bangs.experiments.tables.figure import as_csv, draw, panels
 from bangs.experiments.tables.page import write_page
 from bangs.experiments.tables.reruns import spread_in
@@ -23,7 +23,7 @@ COMMAND = "bangs table results --page docs/reproduction.md"
 def test_the_page_and_its_figures_are_made_from_the_rows(tmp_path: Path) -> None:
     results = results_in(ROWS)
     spread = spread_in(ROWS, results)
-    written = write_page(map(find_suite, suite_files()), results, tmp_path / PAGE.name, COMMAND, spread)
+    written = write_page(map(read_suite, suite_files().values()), results, tmp_path / PAGE.name, COMMAND, spread)
     assert (tmp_path / PAGE.name).read_text() == PAGE.read_text()
     for path in written:
         if path.suffix == ".csv":  # a picture may differ with the version that draws it, its numbers may not
@@ -33,7 +33,7 @@ def test_the_page_and_its_figures_are_made_from_the_rows(tmp_path: Path) -> None
 
 def made_up(name: str) -> list[Result]:
     rows = []
-    for number, cell in enumerate(find_suite(name).cells()):
+    for number, cell in enumerate(read_suite(suite_path(name)).cells()):
         base = 0.7 + 0.01 * number
         curves = [[base, base + 0.01, base + 0.02], [base, base + 0.02, base + 0.01]]
         rows += fake_rows(cell.experiment, curves * (5 if name == "table-time" else 1))
@@ -58,7 +58,7 @@ def test_a_page_tells_tables_figures_tests_and_what_was_not_run(tmp_path: Path) 
     results = [*made_up("table-main"), *made_up("figure-noise"), *made_up("figure-calibration"), *made_up("table-time")]
     results = [result for result in results if result.config["dataset"] not in ("flickr", "lastfm_asia")]
     path = tmp_path / "page.md"
-    write_page(map(find_suite, suite_files()), results, path, "the command")
+    write_page(map(read_suite, suite_files().values()), results, path, "the command")
     text = path.read_text()
     assert "    the command" in text
     assert "## Main comparison" in text
@@ -73,7 +73,7 @@ def test_a_page_tells_tables_figures_tests_and_what_was_not_run(tmp_path: Path) 
 
 
 def test_a_figure_is_the_same_file_every_time(tmp_path: Path) -> None:
-    table = tabulate(find_suite("figure-noise"), made_up("figure-noise"))
+    table = tabulate(read_suite(suite_path("figure-noise")), made_up("figure-noise"))
     for folder in (tmp_path / "one", tmp_path / "two"):
         draw(table, folder)
     for name in ("figure-noise.svg", "figure-noise.png", "figure-noise.csv"):
@@ -86,7 +86,7 @@ def test_the_rule_of_a_panel_fits_above_it() -> None:
 
 
 def test_the_numbers_of_a_figure_are_those_of_its_rows() -> None:
-    suite = find_suite("figure-noise")
+    suite = read_suite(suite_path("figure-noise"))
     lines = as_csv(suite, panels(tabulate(suite, made_up("figure-noise")))).splitlines()
     assert lines[0] == "suite,rule,line,x,mean,std,seeds,run"
     assert lines[1].startswith("figure-noise,validation,raw,0,72.0000,0.0000,2,")
@@ -94,7 +94,7 @@ def test_the_numbers_of_a_figure_are_those_of_its_rows() -> None:
 
 
 def test_a_curve_over_rounds_begins_with_the_first_model() -> None:
-    suite = find_suite("figure-calibration")
+    suite = read_suite(suite_path("figure-calibration"))
     (panel,) = panels(tabulate(suite, made_up("figure-calibration")))
     assert [x for x, _ in panel.curves["bangs"]] == [0, 1, 2]
     assert panel.curves["raw"][0][1].mean == pytest.approx(70.0)

@@ -8,7 +8,7 @@ import pytest
 
 from bangs.experiments.experiment import Experiment
 from bangs.experiments.results import Result, gather, json_lines
-from bangs.experiments.suites.read import parse_suite
+from bangs.experiments.suites.read_suite import parse_suite
 from bangs.experiments.tables.page import page
 from bangs.experiments.tables.render import markdown
 from bangs.experiments.tables.reruns import Spread, section, spread_in, spread_of

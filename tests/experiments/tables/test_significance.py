@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from bangs.errors import InvalidInput
 from bangs.experiments.tables.significance import holm, paired, stars
 
 
@@ -23,12 +22,6 @@ def test_the_paired_test_is_scipys() -> None:
     assert comparison.p == pytest.approx(known.pvalue)
     assert (comparison.low, comparison.high) == pytest.approx(tuple(known.confidence_interval(0.95)))
     assert comparison.difference == pytest.approx(float((ours - theirs).mean()))
-
-
-@pytest.mark.parametrize(("ours", "theirs"), [([1.0, 2.0], [1.0]), ([], [])])
-def test_scores_of_other_seeds_are_not_paired(ours: list[float], theirs: list[float]) -> None:
-    with pytest.raises(InvalidInput, match=f"of the same seeds, got {len(ours)} and {len(theirs)}"):
-        paired("cora", "bangs", "raw", ours, theirs)
 
 
 def test_a_lead_is_a_verdict_only_after_correction() -> None:

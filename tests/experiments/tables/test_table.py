@@ -15,8 +15,9 @@ from bangs.cli import app
 from bangs.errors import InvalidInput
 from bangs.experiments.experiment import Experiment
 from bangs.experiments.results import Result, gather, json_lines, matching, results_in, rows_in_file, rows_of
-from bangs.experiments.suites.read import find_suite, parse_suite
+from bangs.experiments.suites.read_suite import parse_suite, read_suite
 from bangs.experiments.suites.suite import Suite
+from bangs.experiments.suites.suite_files import suite_path
 from bangs.experiments.tables.render import as_csv, as_json, latex, markdown
 from bangs.experiments.tables.table import Table, tabulate
 from bangs.runs import Record
@@ -71,15 +72,11 @@ def table() -> Table:
 def test_means_and_deviations_on_paper(table: Table) -> None:
     validation, last, published = table.lines
     assert (validation.rule, last.rule, published.rule) == ("validation", "last", "published")
-    raw, cpl, bangs = validation.entries
-    assert raw is not None
-    assert cpl is not None
-    assert bangs is not None
+    raw, cpl, bangs = validation.entries.values()
     assert (raw.mean, raw.std) == pytest.approx((71.0, 1.0))
     assert cpl.mean == pytest.approx(81.0)
     assert bangs.values == pytest.approx((90.0, 91.0, 92.0))
-    assert last.entries[1] is not None
-    assert last.entries[1].mean == pytest.approx(76.0)
+    assert last.entries["cpl"].mean == pytest.approx(76.0)
 
 
 def test_best_and_second_are_marked_and_the_focus_carries_its_stars(table: Table) -> None:
@@ -92,20 +89,18 @@ def test_best_and_second_are_marked_and_the_focus_carries_its_stars(table: Table
 
 def test_datasets_along_a_line_are_not_ranked() -> None:
     both = [row for cell in SUITE.cells() for row in fake_rows(cell.experiment, SCORES[cell.column])]
-    transposed = tabulate(
-        replace(SUITE, rows=("method",), columns=("dataset",), focus=None, published={}), gather(both)
-    )
+    transposed = tabulate(replace(SUITE, rows=("method",), columns=("dataset",), focus="", published={}), gather(both))
     assert [line.row for line in transposed.lines[::2]] == ["raw", "cpl", "bangs"]
-    assert all(entry is not None and entry.rank == 0 for line in transposed.lines for entry in line.entries)
+    assert all(entry.rank == 0 for line in transposed.lines for entry in line.entries.values())
     assert "bold" not in transposed.caption
 
 
 def test_datasets_among_columns_do_not_compete_either() -> None:
     both = [row for cell in SUITE.cells() for row in fake_rows(cell.experiment, SCORES[cell.column])]
-    suite = replace(SUITE, rows=(), columns=("dataset", "method"), focus=None, published={})
+    suite = replace(SUITE, rows=(), columns=("dataset", "method"), focus="", published={})
     table = tabulate(suite, gather(both))
     assert table.columns[:2] == ("cora/raw", "cora/cpl")
-    assert all(entry is not None and entry.rank == 0 for line in table.lines for entry in line.entries)
+    assert all(entry.rank == 0 for line in table.lines for entry in line.entries.values())
 
 
 def test_means_that_are_equal_but_for_rounding_share_their_rank() -> None:
@@ -113,9 +108,9 @@ def test_means_that_are_equal_but_for_rounding_share_their_rank() -> None:
     scores = {"raw": [[0.5], [0.6]], "cpl": [[0.5, 0.820], [0.5, 0.823]], "bangs": [[0.5, 0.821], [0.5, 0.822]]}
     rows = [row for cell in SUITE.cells() for row in fake_rows(cell.experiment, scores[cell.column])]
     line = tabulate(SUITE, gather(rows), ["last"]).lines[0]
-    means = [entry.mean for entry in line.entries if entry is not None]
+    means = [entry.mean for entry in line.entries.values()]
     assert means[1] != means[2]
-    assert [entry.rank for entry in line.entries if entry is not None] == [0, 1, 1]
+    assert [entry.rank for entry in line.entries.values()] == [0, 1, 1]
 
 
 def test_the_caption_names_the_rule_behind_every_line(table: Table) -> None:
@@ -200,7 +195,7 @@ def test_rows_survive_a_file_and_a_second_export(tmp_path: Path) -> None:
     path.write_text(json_lines([*rows, *failed, *rows]))
     assert list(rows_in_file(path)) == [*rows, *failed, *rows]
     assert json_lines(rows_in_file(path)) == path.read_text()
-    assert [result.seeds for result in results_in(path)] == [(5, 6), (7, 8), ()]
+    assert [tuple(result.rows) for result in results_in(path)] == [(5, 6), (7, 8), ()]
 
 
 def test_a_file_of_rows_has_the_settings_of_each_run_once() -> None:
@@ -238,14 +233,14 @@ def test_a_run_that_failed_once_keeps_its_scores(position: int) -> None:
     rows = fake_rows(next(SUITE.cells()).experiment, [[0.5], [0.6]])
     failed = {**{key: rows[0][key] for key in ("run", "config", "environment")}, "seeds": [0, 1], "error": "no luck"}
     (result,) = gather([*rows[:position], failed, *rows[position:]])
-    assert (result.seeds, result.error) == ((0, 1), "")
+    assert (tuple(result.rows), result.error) == ((0, 1), "")
     assert result.scores("last") == pytest.approx({0: 50.0, 1: 60.0})
 
 
 def test_of_several_errors_of_a_run_the_last_is_told() -> None:
     failed = {"run": "one", "config": {}, "environment": {}, "seeds": [0]}
     (result,) = gather([{**failed, "error": "no luck"}, {**failed, "error": "no luck again"}])
-    assert (result.rows, result.error) == ((), "no luck again")
+    assert (result.rows, result.error) == ({}, "no luck again")
 
 
 def test_a_run_is_found_by_its_settings_and_the_one_with_most_seeds_counts() -> None:
@@ -289,28 +284,25 @@ method = ["raw", "mine"]
     rows = fake_rows(Experiment(method="bangs"), [[0.5, 0.6], [0.7, 0.8]])
     settings = {"dataset": "a-store-elsewhere", "model": "my-model", "method": "mine"}
     table = tabulate(suite, gather({**row, "config": {**row["config"], **settings}} for row in rows), ["last"])
-    raw, ours = table.lines[0].entries
-    assert raw is None
-    assert ours is not None
+    (ours,) = table.lines[0].entries.values()
     assert ours.mean == pytest.approx(70.0)
 
 
 def test_seconds_are_those_of_one_run_and_one_round() -> None:
-    time, stages = find_suite("table-time"), find_suite("table-stages")
+    time, stages = read_suite(suite_path("table-time")), read_suite(suite_path("table-stages"))
     cell, block = next(time.cells()), next(stages.cells())
     rows = fake_rows(cell.experiment, [[0.5, 0.6, 0.7]] * 10) + fake_rows(block.experiment, [[0.5, 0.6, 0.7]] * 10)
-    first = tabulate(time, gather(rows)).lines[0].entries[0]
-    assert first is not None
+    first = next(iter(tabulate(time, gather(rows)).lines[0].entries.values()))
     assert (first.mean, first.note) == (pytest.approx(2.0), "")
     line = tabulate(stages, gather(rows)).lines[0]
-    assert [entry.mean for entry in line.entries if entry is not None] == pytest.approx([0.1, 0.2, 0.4])
+    assert [entry.mean for entry in line.entries.values()] == pytest.approx([0.1, 0.2, 0.4])
     line = tabulate(stages, gather(fake_rows(block.experiment, [[0.5, 0.6]] * 10))).lines[0]
-    assert [entry.mean for entry in line.entries if entry is not None] == pytest.approx([0.2, 0.4, 0.8])
+    assert [entry.mean for entry in line.entries.values()] == pytest.approx([0.2, 0.4, 0.8])
 
 
 @pytest.mark.parametrize(("seeds", "words"), [(1, "20.00 (one seed)"), (4, "5.00 (4 seeds at once)")])
 def test_seconds_of_other_seeds_at_once_are_another_measurement_and_say_so(seeds: int, words: str) -> None:
-    time = find_suite("table-time")
+    time = read_suite(suite_path("table-time"))
     experiment = next(time.cells()).experiment
     other = [{**row, "run": "other"} for row in fake_rows(experiment, [[0.5, 0.6]] * seeds)]
     table = tabulate(time, gather(other))
@@ -418,7 +410,7 @@ def test_names_and_errors_from_outside_command_neither_terminal_nor_page(tmp_pat
         f"setting = [{{ setting = {word}, method = 'raw' }}, {{ setting = 'b', method = 'bangs' }}, "
         f"{{ setting = 'c', method = 'cpl' }}]\n[names]\ncora = {text}\nb = {text}\n"
     )
-    cells = list(find_suite(str(suite)).cells())
+    cells = list(read_suite(suite_path(str(suite))).cells())
     rows = [row for cell in cells[:2] for row in fake_rows(cell.experiment, [[0.5, 0.6], [0.5, 0.7]])]
     curves = {"labelled": [1, 2], "epochs": [1, 1], "pseudo_accuracy": [None, 0.5]}
     failed = {**fake_rows(cells[2].experiment, [[0.5]])[0], "error": HOSTILE}

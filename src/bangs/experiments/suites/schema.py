@@ -2,13 +2,14 @@
 
 from typing import Annotated, Any, get_args
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, StringConstraints, ValidationError
 
-from bangs.errors import InvalidInput, UnknownName
+from bangs.errors import UnknownName
 from bangs.experiments.protocols import Protocol
 from bangs.experiments.suites.suite import Kind
 
 _NONEMPTY = Field(min_length=1)
+Text = Annotated[str, StringConstraints(strip_whitespace=True)]
 
 
 class PublishedTable(BaseModel):
@@ -17,10 +18,6 @@ class PublishedTable(BaseModel):
     model_config = ConfigDict(strict=True, extra="allow")
 
     protocol: str = ""
-
-    @property
-    def rows(self) -> dict[str, Any]:
-        return self.model_extra or {}
 
 
 class Content(BaseModel):
@@ -39,8 +36,8 @@ class Content(BaseModel):
     focus: str = ""
     names: dict[str, str] = {}
     absent: dict[str, str] = {}
-    about: str = ""
-    reading: str = ""
+    about: Text = ""
+    reading: Text = ""
     published: PublishedTable | None = None
 
 
@@ -55,15 +52,8 @@ _RULES = {
 }
 
 
-def check_content(content: dict[str, Any]) -> Content:
-    """Validate the content of a suite file; the error names the first wrong key."""
-    try:
-        return Content.model_validate(content)
-    except ValidationError as error:
-        raise InvalidInput(_sentence(error)) from error
-
-
-def _sentence(error: ValidationError) -> str:
+def first_problem(error: ValidationError) -> str:
+    """What is wrong with a suite file, by its first wrong key."""
     first = error.errors()[0]
     path, kind, value = first["loc"], first["type"], first["input"]
     key = "".join(f"[{key}]" if isinstance(key, int) else f".{key}" for key in path).removeprefix(".")

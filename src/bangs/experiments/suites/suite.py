@@ -53,9 +53,9 @@ class Suite:
     columns: tuple[str, ...]  # axes of the columns; in a sweep, the x axis
     experiment: Mapping[str, Any]  # settings common to all
     axes: Mapping[str, tuple[Mapping[str, Any], ...]]  # axis -> its values, each a set of settings
-    protocols: tuple[str, ...] = ("validation", "best_test")
+    protocols: Sequence[str] = ("validation", "best_test")
     blind: bool = False  # whether its runs open no test label; `bangs unblind` opens them
-    focus: str | None = None  # the column, or line, that is tested against all others
+    focus: str = ""  # the column, or line, that is tested against all others
     names: Mapping[str, str] = field(default_factory=dict)  # value or axis -> display name
     published: Mapping[tuple[str, str], Published] = field(default_factory=dict)  # (row, column) -> numbers
     published_as: str = ""  # the rule behind the published numbers

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 
 from bangs.errors import InvalidInput
 from bangs.experiments.protocols import PROTOCOLS
-from bangs.experiments.results import Result
 from bangs.experiments.suites.suite import FIGURES, Suite
 from bangs.experiments.tables.table import Entry, Table
 from bangs.utils.csv_safe import to_csv
@@ -42,24 +41,21 @@ def panels(table: Table) -> list[Panel]:
         raise InvalidInput(f"there are no results of the suite {suite.name} yet; run: bangs reproduce {suite.name}")
     if suite.kind == "rounds":
         kind = "validation" if any(result.blind for result in table.results.values()) else "test"
-        curves = {row: _rounds(result, kind) for (row, _), result in table.results.items()}
+        curves: dict[str, list[tuple[float, Entry]]] = {
+            row: [
+                (n, Entry.of({seed: 100 * accuracies[kind][n] for seed, accuracies in result.rows.items()}, result.run))
+                for n in range(result.rounds + 1)
+            ]
+            for (row, _), result in table.results.items()
+        }
         return [Panel(f"{kind} accuracy after each round", "round", curves)]
     x = {cell.column: float(cell.coordinates[suite.columns[0]]) for cell in suite.cells()}
     curves_by_rule: dict[str, dict[str, list[tuple[float, Entry]]]] = {}
     for line in table.lines:
         if line.rule in PROTOCOLS:
-            points = [(x[column], entry) for column, entry in zip(table.columns, line.entries, strict=True) if entry]
+            points = [(x[column], entry) for column, entry in line.entries.items()]
             curves_by_rule.setdefault(line.rule, {})[line.row] = sorted(points, key=lambda point: point[0])
     return [Panel(PROTOCOLS[rule], rule, curves) for rule, curves in curves_by_rule.items()]
-
-
-def _rounds(result: Result, kind: str) -> list[tuple[float, Entry]]:
-    """The accuracy after each round."""
-    rows = dict(zip(result.seeds, result.rows, strict=True))
-    return [
-        (n, Entry.of({seed: 100 * row[kind][n] for seed, row in rows.items()}, result.run))
-        for n in range(len(result.rows[0][kind]))
-    ]
 
 
 def as_csv(suite: Suite, panels: Sequence[Panel]) -> str:

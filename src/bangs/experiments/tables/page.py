@@ -48,6 +48,8 @@ def page(tables: Sequence[Table], results: Sequence[Result], command: str, sprea
     not_run = [table.suite for table in tables if not _was_run(table)]
     used = {line.rule for table in tables for line in table.lines} | {"validation", "best_test", "last"}
     rules = "; ".join(f"*{name}* is the {words}" for name, words in PROTOCOLS.items() if name in used)
+    head = ["device", "torch", "Python", "commit", "rows"]
+    sources = [[*map(escape_markdown, row[:-1]), row[-1]] for row in machines(results)]
     parts = [
         f"{PAGE_START}in `results/` by one command and is not edited by hand:\n\n    {command}",
         "Every number is a mean over seeds with the sample standard deviation. Which round of a run counts is named "
@@ -55,7 +57,7 @@ def page(tables: Sequence[Table], results: Sequence[Result], command: str, sprea
         "A difference is called better or worse where a paired t-test over the common seeds, two-sided, stays below "
         f"{LEVEL} after Holm's correction over all tests of the same table by the same rule; everything else is noise "
         "as far as these runs can tell.",
-        _machines(results),
+        f"What the rows come from:\n\n{markdown_table(head, sources)}" if sources else "There are no rows yet.",
         *([_reruns(spread, tables)] if spread is not None and spread.reruns else []),
         *(_section(table) for table in tables if _was_run(table)),
     ]
@@ -83,17 +85,8 @@ def _was_run(table: Table) -> bool:
     if table.suite.kind == "rounds":
         return len(table.results) > 1
     if table.suite.kind == "sweep":
-        return any(sum(entry is not None for entry in line.entries) > 1 for line in table.lines)
+        return any(len(line.entries) > 1 for line in table.lines)
     return bool(table.results)
-
-
-def _machines(results: Sequence[Result]) -> str:
-    """A table of the devices and versions behind the rows."""
-    rows = machines(results)
-    if not rows:
-        return "There are no rows yet."
-    cells = [[*map(escape_markdown, row[:-1]), row[-1]] for row in rows]
-    return "What the rows come from:\n\n" + markdown_table(["device", "torch", "Python", "commit", "rows"], cells)
 
 
 def _section(table: Table) -> str:
@@ -138,11 +131,15 @@ def _ours_and_published(table: Table, rule: str) -> list[tuple[str, Entry, Entry
     called = table.suite.called
     dataset_first = table.suite.columns == ("dataset",)
     return [
-        (" on ".join((called(column), called(line.row))[:: -1 if dataset_first else 1]), ours, other)
+        (
+            " on ".join((called(column), called(line.row))[:: -1 if dataset_first else 1]),
+            ours,
+            published[line.row][column],
+        )
         for line in table.lines
         if line.rule == rule and line.row in published
-        for column, ours, other in zip(table.columns, line.entries, published[line.row], strict=True)
-        if ours is not None and other is not None
+        for column, ours in line.entries.items()
+        if column in published[line.row]
     ]
 
 
@@ -175,7 +172,7 @@ def _runs(table: Table) -> str:
     """The runs of each row."""
     rows: dict[str, str] = {}
     for line in table.lines:
-        runs = dict.fromkeys(entry.run for entry in line.entries if entry is not None and entry.run)
+        runs = dict.fromkeys(entry.run for entry in line.entries.values() if entry.run)
         if runs:
             rows.setdefault(line.row, ", ".join(f"`{run}`" for run in runs))
     return "\n".join(f"- {table.suite.called(row) or 'all'}: {runs}" for row, runs in rows.items())

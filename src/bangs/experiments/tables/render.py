@@ -58,12 +58,10 @@ def as_csv(table: Table) -> str:
     header = ["suite", "row", "column", "rule", "mean", "std", "seeds", "run"]
     rows = []
     for line in table.lines:
-        for column, entry in zip(table.columns, line.entries, strict=True):
-            if entry is not None:
-                std = "" if entry.std is None else f"{entry.std:.4f}"
-                count = len(entry.seeds) or ""
-                name = table.suite.name
-                rows.append([name, line.row, column, line.rule, f"{entry.mean:.4f}", std, count, entry.run])
+        for column, entry in line.entries.items():
+            std = "" if entry.std is None else f"{entry.std:.4f}"
+            count, name = len(entry.seeds) or "", table.suite.name
+            rows.append([name, line.row, column, line.rule, f"{entry.mean:.4f}", std, count, entry.run])
     return to_csv(header, rows)
 
 
@@ -98,7 +96,7 @@ def _cells(
     body: list[list[str]] = []
     for previous, line in zip((None, *table.lines), table.lines, strict=False):
         name = "" if previous and previous.row == line.row else escape(called(line.row))
-        cells = [show(entry, table) if entry else missing for entry in line.entries]
+        cells = [show(line.entries[column], table) if column in line.entries else missing for column in table.columns]
         body.append([name, escape(RULE_NAMES[line.rule]), *cells])
     return header, body
 

@@ -1,11 +1,10 @@
 """Re-runs: how far scores move if the same settings and seeds run again with another summation order."""
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import fmean
-from typing import Any
 
 from bangs.experiments.results import Result, matching, results_in
 from bangs.utils.text import escape_markdown, markdown_table, plain_name
@@ -33,11 +32,6 @@ class Rerun:
         environment = self.second.environment
         return f"{str(environment.get('commit'))[:10]}, {environment.get('device')}"
 
-    def moves(self, protocol: str) -> list[float]:
-        """The second score less the first, in points, by seed."""
-        before, after = self.first.scores(protocol), self.second.scores(protocol)
-        return [after[seed] - before[seed] for seed in self.seeds]
-
 
 @dataclass(frozen=True)
 class Spread:
@@ -56,7 +50,9 @@ class Spread:
             return 0.0
         if dataset not in self.datasets:
             return max(self.deviation(known, protocol) for known in self.datasets)
-        moves = [move for rerun in self.reruns if rerun.dataset == dataset for move in rerun.moves(protocol)]
+        reruns = [rerun for rerun in self.reruns if rerun.dataset == dataset]
+        scores = [(rerun.first.scores(protocol), rerun.second.scores(protocol), rerun.seeds) for rerun in reruns]
+        moves = [second[seed] - first[seed] for first, second, seeds in scores for seed in seeds]
         return math.sqrt(fmean(move**2 for move in moves))
 
     def range(self, dataset: str, protocol: str, seeds: int) -> float:
@@ -81,18 +77,17 @@ def spread_of(second_runs: Iterable[Result], results: Sequence[Result]) -> Sprea
     reruns = []
     for second in second_runs:
         first = matching(results, second.config)
-        if first is None or not first.rows or not second.rows or len(first.rows[0]["validation"]) < 2:
+        if first is None or not first.rows or not second.rows or first.rounds == 0:
             continue
-        before, after = (dict(zip(result.seeds, result.rows, strict=True)) for result in (first, second))
-        common = [seed for seed in after if seed in before]
-        moved = tuple(seed for seed in common if _rounds(after[seed]) != _rounds(before[seed]))
+        common = [seed for seed in second.rows if seed in first.rows]
+        moved = tuple(
+            seed
+            for seed in common
+            if any(first.rows[seed][key] != second.rows[seed][key] for key in ("validation", "test"))
+        )
         if common:
             reruns.append(Rerun(first, second, len(common), moved))
     return Spread(tuple(reruns))
-
-
-def _rounds(row: Mapping[str, Any]) -> tuple[Any, Any]:
-    return row["validation"], row["test"]
 
 
 _ABOUT = f"""\

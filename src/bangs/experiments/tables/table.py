@@ -41,7 +41,7 @@ class Line:
 
     row: str
     rule: str  # a protocol, "seconds", "published"
-    entries: tuple[Entry | None, ...]  # by column
+    entries: Mapping[str, Entry]  # by column, in their order; a cell without a number is left out
 
 
 @dataclass(frozen=True)
@@ -58,7 +58,7 @@ class Table:
     @property
     def caption(self) -> str:
         """The unit of the numbers, and the protocol that chose the round."""
-        seeds = sorted({len(result.seeds) for result in self.results.values()})
+        seeds = sorted({len(result.rows) for result in self.results.values()})
         count = f"{seeds[0]}" if len(seeds) == 1 else f"{seeds[0]} to {seeds[-1]}" if seeds else "no"
         unit = _UNITS[self.suite.kind]
         rules = dict.fromkeys(line.rule for line in self.lines if line.rule in PROTOCOLS)
@@ -66,7 +66,7 @@ class Table:
         sentences += [f"'{rule}' is the {PROTOCOLS[rule]}." for rule in rules]
         if self.suite.published and self.suite.published_as:
             sentences.append(f"'published' is the {self.suite.published_as}.")
-        if any(entry and entry.rank for line in self.lines for entry in line.entries):
+        if any(entry.rank for line in self.lines for entry in line.entries.values()):
             sentences.append("Best bold, second underlined.")
         if self.suite.focus and self.suite.kind == "table":
             sentences.append(
@@ -100,7 +100,7 @@ def tabulate(
     rows = dict.fromkeys(cell.row for cell in cells)
     lines = [line for row in rows for line in _lines(suite, row, columns, finished, rules)]
     comparisons = {}
-    if suite.focus is not None and suite.kind not in TIMED:
+    if suite.focus and suite.kind not in TIMED:
         comparisons = {rule: _compare(suite, suite.focus, finished, rule, spread or Spread()) for rule in rules}
     missing = []
     for (row, column), result in by_cell.items():
@@ -124,9 +124,7 @@ def as_facts(table: Table) -> dict[str, Any]:
                 "row": line.row,
                 "rule": line.rule,
                 "entries": {
-                    column: {key: getattr(entry, key) for key in _ENTRY_KEYS}
-                    for column, entry in zip(table.columns, line.entries, strict=True)
-                    if entry is not None
+                    column: {key: getattr(entry, key) for key in _ENTRY_KEYS} for column, entry in line.entries.items()
                 },
             }
             for line in table.lines
@@ -142,7 +140,7 @@ def as_facts(table: Table) -> dict[str, Any]:
 def _result(suite: Suite, results: Sequence[Result], cell: Cell) -> Result | None:
     """The result of a cell; for times, preferably of a run with as many seeds as the suite asks for."""
     if suite.kind in TIMED:
-        same_batch = [result for result in results if len(result.seeds) == len(cell.setting("seeds"))]
+        same_batch = [result for result in results if len(result.rows) == len(cell.setting("seeds"))]
         return matching(same_batch, cell.settings) or matching(results, cell.settings)
     return matching(results, cell.settings)
 
@@ -152,57 +150,44 @@ def _lines(
 ) -> list[Line]:
     """The lines of a row that have a number: one per protocol, or one of seconds, and the published one."""
     stages = suite.kind == "stages"  # the columns of one result
-    keys = [(row, "" if stages else column) for column in columns]
-    results = [finished.get(key) for key in keys]
-    entries: dict[str, list[Entry | None]] = {}
+    keys = {column: (row, "" if stages else column) for column in columns}
+    results = {column: finished[key] for column, key in keys.items() if key in finished}
     if suite.kind in TIMED:
-        entries["seconds"] = [
-            None if result is None else _seconds(suite, result, column if stages else None)
-            for result, column in zip(results, columns, strict=True)
-        ]
+        entries = {"seconds": {name: _seconds(suite, one, name if stages else None) for name, one in results.items()}}
     else:
-        for rule in rules:
-            entries[rule] = [Entry.of(result.scores(rule), result.run) if result else None for result in results]
-    entries["published"] = [_published(suite, key, stage) for stage, key in enumerate(keys)]
-    return [Line(row, rule, _ranked(suite, columns, line)) for rule, line in entries.items() if any(line)]
+        entries = {rule: {name: Entry.of(one.scores(rule), one.run) for name, one in results.items()} for rule in rules}
+    entries["published"] = {}
+    for stage, (column, key) in enumerate(keys.items()):
+        if published := suite.published.get(key):
+            numbers = published.numbers[stage : stage + 1] if stages else published.numbers  # mean, standard deviation
+            entries["published"][column] = Entry(numbers[0], (*numbers, None)[1], stars=published.stars)
+    return [Line(row, rule, _ranked(suite, line)) for rule, line in entries.items() if line]
 
 
-def _published(suite: Suite, key: tuple[str, str], stage: int) -> Entry | None:
-    """The published mean and standard deviation, or the number of a stage."""
-    if (published := suite.published.get(key)) is None:
-        return None
-    if suite.kind == "stages":
-        return Entry(published.numbers[stage])
-    return Entry(published.numbers[0], (*published.numbers, None)[1], stars=published.stars)
-
-
-def _ranked(suite: Suite, columns: Sequence[str], entries: Sequence[Entry | None]) -> tuple[Entry | None, ...]:
+def _ranked(suite: Suite, entries: Mapping[str, Entry]) -> Mapping[str, Entry]:
     """Rank the best and the second of a line, and mark the focus with stars if it is best; datasets are not ranked."""
-    means = [None if entry is None else round(entry.mean, 9) for entry in entries]  # rounding must not break ties
-    present = sorted((mean for mean in means if mean is not None), reverse=True)
+    means = {column: round(entry.mean, 9) for column, entry in entries.items()}  # rounding must not break ties
     datasets = suite.axes["dataset"] if "dataset" in suite.columns else ()
-    if suite.kind != "table" or len(datasets) > 1 or len(present) < 2:
-        return tuple(entries)
-    best, second = present[0], present[1]
-    rivals = [entry for entry, mean in zip(entries, means, strict=True) if entry is not None and mean == second]
-    marked = []
-    for column, entry, mean in zip(columns, entries, means, strict=True):
-        if entry is not None and mean in (best, second):
-            entry = replace(entry, rank=1 if mean == best else 2)
-            if column == suite.focus and entry.rank == 1 and entry.values and best > second:
-                entry = replace(entry, stars=stars(entry.values, rivals[0].values))
-        marked.append(entry)
-    return tuple(marked)
+    if suite.kind != "table" or len(datasets) > 1 or len(means) < 2:
+        return entries
+    best, second = sorted(means.values(), reverse=True)[:2]
+    rival = next(entry for column, entry in entries.items() if means[column] == second)
+    marked = {}
+    for column, entry in entries.items():
+        rank = 1 if means[column] == best else 2 if means[column] == second else 0
+        wins = column == suite.focus and rank == 1 and entry.values and best > second
+        marked[column] = replace(entry, rank=rank, stars=stars(entry.values, rival.values) if wins else entry.stars)
+    return marked
 
 
 def _seconds(suite: Suite, result: Result, stage: str | None) -> Entry:
     """The seconds per seed, in all or in a stage of a round; a note tells if the number of seeds is not the suite's."""
     assert result.seconds is not None  # a result with rows has them
-    rounds = max(len(result.rows[0]["validation"]) - 1, 1)
+    rounds = max(result.rounds, 1)
     seconds = result.seconds["total"] if stage is None else result.seconds[stage] / rounds
-    count, suite_counts = len(result.seeds), {len(cell.setting("seeds")) for cell in suite.cells()}
+    count, suite_counts = len(result.rows), {len(cell.setting("seeds")) for cell in suite.cells()}
     note = "" if count in suite_counts else "one seed" if count == 1 else f"{count} seeds at once"
-    return Entry(seconds / count, seeds=result.seeds, run=result.run, note=note)
+    return Entry(seconds / count, seeds=tuple(result.rows), run=result.run, note=note)
 
 
 def _compare(

@@ -1,6 +1,5 @@
 const nodeButton = (node, most = 60) => h("button", { type: "button", class: "link", title: nodes.name[node], onclick: () => { choose(node); document.getElementById("map").scrollIntoView(); } }, clip(nodes.name[node], most));
 const classTag = (c) => h("span", { class: "tag", title: className(c) }, dot(c), clip(className(c), 28));
-const percentOf = (x) => Number((100 * x).toFixed(2));
 
 function drawPredictions() {
   if (!nodes) return;

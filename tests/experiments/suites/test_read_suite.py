@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from bangs.errors import InvalidInput, UnknownName
-from bangs.experiments.suites.files import suite_files
-from bangs.experiments.suites.read import find_suite, parse_suite, read_suite
+from bangs.experiments.suites.read_suite import parse_suite, read_suite
 from bangs.experiments.suites.suite import Published
+from bangs.experiments.suites.suite_files import suite_files, suite_path
 from bangs.utils.text import plain_name
 
 GOOD = """
@@ -190,14 +190,14 @@ def test_a_value_may_depart_from_an_axis_of_one_value_wherever_that_stands(last:
 
 def test_an_unknown_suite_gets_a_suggestion_and_a_missing_file_its_name() -> None:
     with pytest.raises(UnknownName, match="did you mean 'table-main'"):
-        find_suite("table-mian")
+        read_suite(suite_path("table-mian"))
     with pytest.raises(InvalidInput, match=r"nowhere\.toml could not be read"):
-        find_suite("nowhere.toml")
+        read_suite(suite_path("nowhere.toml"))
 
 
 @pytest.mark.parametrize("name", sorted(suite_files()))
 def test_the_suites_that_come_with_bangs_are_sound(name: str, tmp_path: Path) -> None:
-    suite = find_suite(name)
+    suite = read_suite(suite_path(name))
     hashes = [cell.experiment.config() for cell in suite.cells()]
     assert len(hashes) >= 4
     assert suite.title
@@ -212,13 +212,13 @@ def test_there_is_a_suite_for_every_table_and_figure_of_the_paper() -> None:
 
 
 def test_the_sweep_of_k_is_the_papers() -> None:
-    points = [(cell.experiment.k, cell.experiment.candidates) for cell in find_suite("figure-k").cells()]
+    points = [(cell.experiment.k, cell.experiment.candidates) for cell in read_suite(suite_path("figure-k")).cells()]
     assert [k for k, _ in points] == [0, 5, 20, 50, 100, 200, 300, 400, 500]
     assert all((2 * k if k < 100 else k + 100) == K for k, K in points if k)
 
 
 def test_the_published_numbers_of_the_main_table_are_the_papers() -> None:
-    published = find_suite("table-main").published
+    published = read_suite(suite_path("table-main")).published
     assert published["cora", "bangs"] == Published((84.23, 0.62), "*")
     assert published["pubmed", "cagcn"] == Published((81.16, 0.10))
     assert published["flickr", "random"] == Published((50.10, 0.18))

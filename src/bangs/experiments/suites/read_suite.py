@@ -9,13 +9,15 @@ from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any, Literal
 
+from pydantic import ValidationError
+
 from bangs.errors import BangsError, InvalidInput, UnknownName
 from bangs.experiments.experiment import Experiment
 from bangs.experiments.settings import RULES
-from bangs.experiments.suites.files import suite_path, suite_text
 from bangs.experiments.suites.published_numbers import published_numbers
-from bangs.experiments.suites.schema import Content, check_content
+from bangs.experiments.suites.schema import Content, first_problem
 from bangs.experiments.suites.suite import FIGURES, Cell, Suite
+from bangs.experiments.suites.suite_files import suite_text
 from bangs.graphs.datasets.catalog import DATASETS, npz_files
 from bangs.graphs.store import is_store
 from bangs.runs.history import STAGES
@@ -23,11 +25,6 @@ from bangs.utils.limits import MAX_SEEDS
 from bangs.utils.text import plain_name
 
 Names = Literal["known", "any"]
-
-
-def find_suite(name: str, names: Names = "known", extra: Mapping[str, Path] | None = None) -> Suite:
-    """The suite of a name or of a file; suites in `extra` take precedence over those of bangs."""
-    return read_suite(suite_path(name, extra), names=names)
 
 
 def read_suite(path: Path, data: Path | None = None, names: Names = "known") -> Suite:
@@ -50,9 +47,10 @@ def parse_suite(text: str, name: str, source: str, data: Path | None = None, nam
     except (ValueError, RecursionError) as error:  # not TOML, a number of thousands of digits, or nested too deep
         raise InvalidInput(f"{source} is not valid TOML: {error}") from error
     try:
-        return _suite(name, check_content(content), _Settings(data, names))
-    except InvalidInput as error:
-        raise InvalidInput(f"{source}: {error}") from error
+        return _suite(name, Content.model_validate(content), _Settings(data, names))
+    except (InvalidInput, ValidationError) as error:
+        problem = first_problem(error) if isinstance(error, ValidationError) else error
+        raise InvalidInput(f"{source}: {problem}") from error
 
 
 MAX_KEY_PARTS = 16  # of a dotted key; the memory of tomllib grows with the square of this number
@@ -121,22 +119,9 @@ def _suite(name: str, content: Content, settings: _Settings) -> Suite:
     axes = {axis: settings.axis(axis, values) for axis, values in content.axes.items()}
     _check_axes(axes)
     rows, columns = _layout(content, axes)
-    suite = Suite(
-        name=name,
-        title=content.title or name,
-        kind=content.kind,
-        rows=rows,
-        columns=columns,
-        experiment=experiment,
-        axes=axes,
-        protocols=tuple(content.protocols),
-        blind=content.blind,
-        focus=content.focus or None,
-        names=content.names,
-        absent=content.absent,
-        about=content.about.strip(),
-        reading=content.reading.strip(),
-    )
+    title = content.title or name
+    others = content.model_dump(exclude={"title", "rows", "columns", "experiment", "axes", "published"})
+    suite = Suite(name=name, title=title, rows=rows, columns=columns, experiment=experiment, axes=axes, **others)
     cells = list(suite.cells())
     _check_distinct(suite, cells)
     for cell in cells if settings.names == "known" else ():
@@ -148,7 +133,7 @@ def _suite(name: str, content: Content, settings: _Settings) -> Suite:
     _check_names(suite, cells)
     if content.published is None:
         return suite
-    published = published_numbers(content.published.rows, content.kind, cells)
+    published = published_numbers(content.published.model_extra or {}, content.kind, cells)
     return replace(suite, published=published, published_as=content.published.protocol)
 
 
@@ -224,7 +209,7 @@ def _check_names(suite: Suite, cells: Sequence[Cell]) -> None:
     """Raise if `focus`, `absent` or `names` names something that is not in the table."""
     rows, columns = {cell.row for cell in cells}, {cell.column for cell in cells}
     lines = rows if suite.kind in FIGURES else columns
-    if suite.focus is not None and suite.focus not in lines:
+    if suite.focus and suite.focus not in lines:
         raise InvalidInput(f"focus: {UnknownName('focus', suite.focus, lines)}")
     for row in suite.absent:
         if row not in rows:

@@ -1,4 +1,4 @@
-"""Fit in a run folder, from the last checkpoint if there is one, and write all files of the fit."""
+"""Fit in a run folder, from the last checkpoint if there is one, and save all files of the fit."""
 
 import json
 from copy import copy
@@ -40,7 +40,7 @@ def set_by_tables(classifier: SelfTrainingClassifier, graph: tables.UserGraph) -
         classifier.set_params(features="features")  # these were made from the edges, as the view "structure" is
 
 
-def fit_in(
+def fit_and_save(
     out: Path,
     graph: tables.UserGraph,
     classifier: SelfTrainingClassifier,

@@ -33,7 +33,6 @@ def suite_text(path: Path) -> str:
     """The text of a suite file; it must be a regular file of at most `MAX_BYTES`."""
     try:
         return read_regular_file(path, MAX_BYTES, follow=True).decode()
-    except FileNotFoundError as error:
-        raise InvalidInput(f"the suite {path} could not be read: {error.strerror}") from error
-    except UnicodeDecodeError as error:
-        raise InvalidInput(f"the suite {path} could not be read: {error}") from error
+    except (FileNotFoundError, UnicodeDecodeError) as error:
+        reason = error.strerror if isinstance(error, FileNotFoundError) else error
+        raise InvalidInput(f"the suite {path} could not be read: {reason}") from error

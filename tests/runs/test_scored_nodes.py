@@ -1,4 +1,4 @@
-"""The candidate_log: true counts, though it keeps the best only."""
+"""The scored_nodes: true counts, though it keeps the best only."""
 
 import pytest
 import torch
@@ -6,7 +6,7 @@ import torch
 from bangs.errors import InvalidInput
 from bangs.estimator.classifier import SelfTrainingClassifier
 from bangs.estimator.explanation_facts import PseudoLabel
-from bangs.runs.candidate_log import CandidateLog, check_integers
+from bangs.runs.scored_nodes import ScoredNodes, check_integers
 from bangs.runs.snapshot import Snapshot
 from tests.conftest import two_rings
 
@@ -26,10 +26,10 @@ def adoptions(model: SelfTrainingClassifier) -> dict[int, PseudoLabel]:
 
 
 def test_a_round_tells_how_many_were_scored_though_it_keeps_the_best_only(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("bangs.runs.candidate_log.MAX_LOGGED_NODES", 10)
+    monkeypatch.setattr("bangs.runs.scored_nodes.MAX_LOGGED_NODES", 10)
     model = fitted()
-    candidate_log = model.snapshot_.candidate_log
-    assert torch.bincount(candidate_log.round).tolist() == [0, 10, 10]
+    scored_nodes = model.snapshot_.scored_nodes
+    assert torch.bincount(scored_nodes.round).tolist() == [0, 10, 10]
     adopted = adoptions(model).values()
     assert sorted((adoption.round, adoption.rank) for adoption in adopted) == [
         (t, rank) for t in (1, 2) for rank in (1, 2, 3, 4)
@@ -42,9 +42,9 @@ def test_a_round_tells_how_many_were_scored_though_it_keeps_the_best_only(monkey
 
 def test_who_was_taken_far_down_keeps_its_place(monkeypatch: pytest.MonkeyPatch) -> None:
     """With nothing kept but those that were taken, as when each class takes its own best."""
-    all_kept = fitted().snapshot_.candidate_log
-    monkeypatch.setattr("bangs.runs.candidate_log.MAX_LOGGED_NODES", 0)
-    taken_kept = fitted().snapshot_.candidate_log
+    all_kept = fitted().snapshot_.scored_nodes
+    monkeypatch.setattr("bangs.runs.scored_nodes.MAX_LOGGED_NODES", 0)
+    taken_kept = fitted().snapshot_.scored_nodes
     assert taken_kept.taken.all()
     for name in ("node", "place", "among"):
         assert getattr(taken_kept, name).tolist() == getattr(all_kept.where(all_kept.taken), name).tolist()
@@ -66,10 +66,10 @@ def test_a_file_whose_places_go_beyond_their_number_is_refused() -> None:
 
 def test_a_run_without_rounds_has_an_empty_ledger_that_can_be_read_again() -> None:
     data = two_rings(24)
-    candidate_log = (
-        SelfTrainingClassifier(method="hard", validation=0.25, rounds=0, epochs=2).fit(data).snapshot_.candidate_log
+    scored_nodes = (
+        SelfTrainingClassifier(method="hard", validation=0.25, rounds=0, epochs=2).fit(data).snapshot_.scored_nodes
     )
-    assert len(CandidateLog.from_plain(candidate_log.to_plain())) == 0
+    assert len(ScoredNodes.from_plain(scored_nodes.to_plain())) == 0
 
 
 def test_bytes_hold_two_hundred_and_fifty_six_classes() -> None:

@@ -1,6 +1,6 @@
-"""CandidateLog: the nodes that were scored in each round, adopted or not."""
+"""ScoredNodes: the nodes that were scored in each round, adopted or not."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any
 
@@ -18,7 +18,7 @@ _INTEGER_DTYPES = (torch.long, torch.int32, torch.int16, torch.int8, torch.uint8
 
 
 @dataclass(frozen=True, eq=False)
-class CandidateLog:
+class ScoredNodes:
     """The scored nodes of all rounds, ordered by round and score: M lines.
 
     A round has its best 2,000 nodes and all adopted ones; a round of soft labels, which adopts all nodes, has none.
@@ -36,7 +36,7 @@ class CandidateLog:
     among: Tensor  # long, number of nodes scored in the round
 
     @classmethod
-    def of(cls, state: "State", run: int) -> "CandidateLog":
+    def of(cls, state: "State", run: int) -> "ScoredNodes":
         """The lines of one round."""
         adoption = state.adoption
         if adoption is None or adoption.soft:
@@ -63,23 +63,23 @@ class CandidateLog:
         return cls(**{name: column.cpu().to(_DTYPES[name]) for name, column in columns.items()})
 
     @classmethod
-    def joined(cls, logs: "list[CandidateLog]") -> "CandidateLog":
+    def joined(cls, logs: "Sequence[ScoredNodes]") -> "ScoredNodes":
         """Concatenate logs."""
         return cls(*(torch.cat([getattr(log, field.name) for log in logs]) for field in fields(cls)))
 
-    def where(self, mask: Tensor) -> "CandidateLog":
+    def where(self, mask: Tensor) -> "ScoredNodes":
         """The lines where mask [M] is true."""
-        return CandidateLog(*(getattr(self, field.name)[mask] for field in fields(self)))
+        return ScoredNodes(*(getattr(self, field.name)[mask] for field in fields(self)))
 
     def __len__(self) -> int:
         return len(self.round)
 
     def to_plain(self) -> dict[str, Tensor]:
-        """The columns as named tensors, for `from_plain`."""
+        """The columns as tensors, named as in files of earlier versions, for `from_plain`."""
         return {f"candidate_log.{field.name}": getattr(self, field.name) for field in fields(self)}
 
     @classmethod
-    def from_plain(cls, tensors: Mapping[str, Tensor]) -> "CandidateLog":
+    def from_plain(cls, tensors: Mapping[str, Tensor]) -> "ScoredNodes":
         """Read the tensors of `to_plain`; their types and lengths are checked."""
         columns = {name: tensors[f"candidate_log.{name}"] for name in _DTYPES}
         for name, column in columns.items():
@@ -94,11 +94,9 @@ class CandidateLog:
 
     def check(self, nodes: int, classes: int, rounds: int) -> None:
         """Raise if a log from a file names nodes, classes or rounds that do not exist."""
-        check_integers("candidate_log.node", self.node, 0, nodes)
-        check_integers("candidate_log.label", self.label, 0, classes)
-        check_integers("candidate_log.round", self.round, 1, rounds)
-        check_integers("candidate_log.place", self.place, 1, nodes + 1)
-        check_integers("candidate_log.among", self.among, 1, nodes + 1)
+        ranges = {"node": (0, nodes), "label": (0, classes), "round": (1, rounds)}
+        for name, (low, high) in {**ranges, **dict.fromkeys(("place", "among"), (1, nodes + 1))}.items():
+            check_integers(f"candidate_log.{name}", getattr(self, name), low, high)
         if (self.place > self.among).any():
             raise InvalidInput("'candidate_log.place' of the saved run must be one of 1 to 'candidate_log.among'")
         for name in ("raw_confidence", "confidence"):
