@@ -7,13 +7,12 @@ from typing import Literal, Protocol, get_args
 import torch
 from torch import Tensor
 
-from bangs.core.choice_checks import check_choice
-from bangs.core.number_checks import check_integer
 from bangs.core.types import Ranking, Round
 from bangs.distributed import ranks
 from bangs.errors import InvalidInput
 from bangs.graphs.pagerank import PPR, Propagator
 from bangs.selection import clusters
+from bangs.utils.setting_checks import check_choice, check_integer
 from bangs.valuation.banzhaf import DEFAULT, ESTIMATORS, Estimator, Game, Values
 from bangs.valuation.distributed_game import DistributedGame
 from bangs.valuation.influence import Normalisation

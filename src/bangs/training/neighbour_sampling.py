@@ -9,12 +9,12 @@ import torch
 from torch import Tensor
 from torch_geometric.data import Data
 
-from bangs.core.number_checks import check_integer
 from bangs.errors import InvalidInput
 from bangs.graphs.neighbours import NeighbourLists, ragged_index
 from bangs.graphs.sparse import Normalise, Pattern, Sparse, degree_scale, row_pointers
 from bangs.graphs.store import release
 from bangs.nn.subgraphs import Features, Subgraph, feature_rows_for_sampling
+from bangs.utils.setting_checks import check_integer
 
 ALL = -1  # fan-out: all neighbours
 

@@ -10,8 +10,6 @@ import torch
 from torch import Tensor
 from torch_geometric.data import Data
 
-from bangs.core.choice_checks import check_choice
-from bangs.core.number_checks import check_integer, check_number
 from bangs.core.rng import Streams
 from bangs.core.types import Labels, Prediction, Task
 from bangs.distributed import ranks
@@ -30,6 +28,7 @@ from bangs.training.minibatch import MinibatchSession, NodeLoader
 from bangs.training.neighbour_sampling import Sampler, Sampling
 from bangs.training.precomputed_hop import FirstHop
 from bangs.training.teacher import Teacher
+from bangs.utils.setting_checks import check_choice, check_integer, check_number
 from bangs.utils.torch_modes import default_torch_modes
 
 WHOLE_GRAPH_FROM = 0.7  # share of labelled nodes above which a subgraph saves nothing
