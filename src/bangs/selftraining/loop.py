@@ -32,7 +32,7 @@ from bangs.selftraining.defaults import (
 )
 from bangs.selftraining.part_checks import check_calibrated, check_mask, check_ranking, check_soft_labels
 from bangs.selftraining.soft_labels import Believe
-from bangs.training.model_views import ModelView, predict_view
+from bangs.training.augmented_prediction import ModelView, predict_view
 from bangs.training.teacher import Teacher
 from bangs.training.trainer import Learner, Trainer
 from bangs.utils.setting_checks import check_choice, check_integer

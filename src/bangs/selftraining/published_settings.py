@@ -16,7 +16,7 @@ from bangs.selftraining.defaults import ROUNDS
 from bangs.selftraining.loop import Method
 from bangs.selftraining.methods import CPL_START_EPOCH, METHODS, method, multiview
 from bangs.selftraining.uncertainty import InformationGain
-from bangs.training.model_views import Dropout
+from bangs.training.augmented_prediction import Dropout
 from bangs.utils.setting_checks import check_name
 from bangs.valuation.banzhaf import MSR
 

@@ -114,7 +114,7 @@ class TrainingSession(ABC):
         """Update early stopping by the validation logits [R, n, C]; returns which runs improved: bool [R]."""
         part, settings = self.val_nodes.targets, self.settings
         if kernels.serves(logits):
-            from bangs.kernels.epoch import update_best
+            from bangs.kernels.early_stopping import update_best
 
             state = (self.accuracy, self.nll, self.last_progress, self.best_epoch, self.epoch_count, self.unfinished)
             return update_best(logits, part.target, part.counts, state, settings.patience, settings.monitor)
@@ -184,7 +184,7 @@ class CapturedSession(TrainingSession):
         improved = self.epoch()
         for name, value in self.network.state_dict().items():
             if kernels.serves(value):
-                from bangs.kernels.epoch import copy_improved
+                from bangs.kernels.early_stopping import copy_improved
 
                 copy_improved(improved, value, self.best_weights[name])
             else:
@@ -223,12 +223,12 @@ def _reset_state(generator: torch.Generator) -> None:
     generator.graphsafe_set_state(torch.Generator(generator.device).graphsafe_get_state())
 
 
-def _optimiser(network: Network, settings: "Trainer", active: Tensor) -> "Adam | kernels.epoch.Adam":
+def _optimiser(network: Network, settings: "Trainer", active: Tensor) -> "Adam | kernels.adam.Adam":
     """Adam by our own kernel if it is available, else by torch."""
     named = dict(network.named_parameters())
     weights, decays = list(named.values()), [settings.weight_decay * network.decay(name) for name in named]
     if kernels.serves(*weights):
-        from bangs.kernels.epoch import Adam as Fused
+        from bangs.kernels.adam import Adam as Fused
 
         return Fused(weights, settings.lr, decays, active)
     return Adam(weights, settings.lr, decays)

@@ -39,10 +39,10 @@ class Trainer:
     """Full-batch training with Adam and early stopping; every run keeps its weights of the best validation accuracy.
 
     Ties are broken by the lower validation loss. A run stops when its accuracy has not improved for `patience` epochs.
-    With `monitor = "loss"` both rules use the validation loss alone. `TrainingSession` implements them, on a GPU
-    `kernels/epoch.py`. With `subgraph = "needed"` an epoch computes only the nodes that influence the loss or the
-    validation score; a GPU does so if the features are dense enough. `"whole"` always computes the whole graph, so that
-    dropout does not depend on which nodes are labelled. With `batches` an epoch takes a step for every batch of
+    With `monitor = "loss"` both rules use the validation loss alone. `TrainingSession` implements them, on a GPU with
+    `kernels/early_stopping.py`. With `subgraph = "needed"` an epoch computes only the nodes that influence the loss or
+    the validation score; a GPU does so if the features are dense enough. `"whole"` always computes the whole graph, so
+    that dropout does not depend on which nodes are labelled. With `batches` an epoch takes a step for every batch of
     labelled nodes, each with a sampled neighbourhood, one run at a time, of models with a fixed number of hops.
     """
 

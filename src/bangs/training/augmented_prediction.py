@@ -1,4 +1,4 @@
-"""Predictions of a trained model for a changed graph, or with dropout on (Monte Carlo dropout)."""
+"""Predictions of a trained model under a view: of an augmented graph, or with dropout on (Monte Carlo dropout)."""
 
 from dataclasses import dataclass
 
