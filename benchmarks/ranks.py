@@ -30,8 +30,8 @@ from bangs.nn.models import GCN
 from bangs.training.neighbour_sampling import Sampling
 from bangs.training.trainer import Learner, Trainer
 from bangs.valuation.banzhaf import DEFAULT, ESTIMATORS
-from bangs.valuation.distributed_game import DistributedGame
 from bangs.valuation.information import Information
+from bangs.valuation.shared_columns import share_columns
 from measuring import options, peak_bytes, power, show
 
 LABELLED = 10_000
@@ -83,7 +83,7 @@ def _select(task: Task, store: Store) -> None:
     known = task.given.known
     players = logits.softmax(-1).amax(-1).masked_fill(known, -1).topk(PLAYERS).indices
     game = Information.of(Push()(task.graph), logits, known, players, normalise="mass")
-    ESTIMATORS[DEFAULT](None)(DistributedGame.of(game), K, [torch.Generator().manual_seed(1)])
+    ESTIMATORS[DEFAULT](None)(share_columns(game), K, [torch.Generator().manual_seed(1)])
 
 
 def case(path: Path, count: int, epochs: int, threads: int) -> dict[str, Any]:

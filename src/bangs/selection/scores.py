@@ -14,9 +14,9 @@ from bangs.graphs.pagerank import PPR, Propagator
 from bangs.selection import clusters
 from bangs.utils.setting_checks import check_choice, check_integer
 from bangs.valuation.banzhaf import DEFAULT, ESTIMATORS, Estimator, Game, Values
-from bangs.valuation.distributed_game import DistributedGame
 from bangs.valuation.influence import Normalisation
 from bangs.valuation.information import Information
+from bangs.valuation.shared_columns import share_columns
 
 
 class Score(Protocol):
@@ -125,8 +125,7 @@ class Banzhaf:
                 seeds=tuple(round.rng.only(runs.tolist()).at("nodes").numbers()),
             )
             generators = round.rng.only(runs.tolist()).at("coalitions").generators(score.device)
-            shared = game if ranks.world_size() == 1 else DistributedGame.of(game)
-            values = _check_values(self.estimate(shared, min(self.k, size), generators), players)
+            values = _check_values(self.estimate(share_columns(game), min(self.k, size), generators), players)
             score[runs[:, None], players] = values.mean.to(score.dtype)
             if values.stderr is not None:
                 stderr[runs[:, None], players] = values.stderr.to(score.dtype)
