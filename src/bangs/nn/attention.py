@@ -36,6 +36,11 @@ class Heads:
         counts = hop.values[entry].repeat(pattern.runs)
         return cls(pattern, None if bool((counts == 1).all()) else counts)
 
+    @property
+    def one_run_counts(self) -> Tensor | None:
+        """The multiplicities of one run's edges."""
+        return None if self.counts is None else self.counts[: len(self.pattern.one_run.cols)]
+
 
 def attention_weights(heads: Heads, source: Tensor, target: Tensor, active: Tensor | None = None) -> Tensor:
     """Attention weights [nnz] from the scores of nodes as source [R, m, H] and as target [R, n, H].
@@ -71,7 +76,7 @@ class _Softmax(torch.autograd.Function):
             from bangs.kernels.attention import softmax
 
             block, runs = heads.pattern.one_run, heads.pattern.runs
-            counts = None if heads.counts is None else heads.counts[: len(block.cols)]
+            counts = heads.one_run_counts
             weights = softmax(block.whole_schedule, block.cols, source, target, runs, SLOPE, counts, active)
         else:
             weights = _softmax(heads, source, target)
