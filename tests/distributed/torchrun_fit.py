@@ -8,6 +8,7 @@ round. Then 50 steps of training and the values of some candidates, kept in FOLD
 import os
 import signal
 import sys
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -54,6 +55,18 @@ def run(graph: Path, out: Path, *words: str) -> None:
             raise
 
 
+def count_traffic() -> Counter[str]:
+    """The "bytes" that this process hands to the others from now on."""
+    traffic, message = Counter[str](), ranks._message
+
+    def counted(x: Tensor) -> Tensor:
+        traffic["bytes"] += x.numel() * x.element_size()
+        return message(x)
+
+    ranks._message = counted
+    return traffic
+
+
 def strike(mark: Path, at: int) -> None:
     """Kill rank 1 in its epoch number `at`, if the mark is there, which it takes away."""
     whole, calls = DistributedSession.epoch, [0]
@@ -91,12 +104,13 @@ def learned(graph: Path, device: str) -> dict[str, Any]:
 def everything(graph: Path, out: Path, device: str = "cpu") -> None:
     """The run, then the steps and values."""
     strike(out / "strike", at=15)
+    traffic = count_traffic()
     with ranks.process_group(torch.device(device)):  # one group for both
         run(graph, out / "run", "--device", device)
         carried_by = torch.distributed.get_backend() if ranks.world_size() > 1 else None
         results = learned(graph, device) | {"carried_by": carried_by}
         if ranks.is_first():
-            torch.save({**results, "bytes": ranks.traffic["bytes"]}, out / "learned.pt")
+            torch.save({**results, "bytes": traffic["bytes"]}, out / "learned.pt")
 
 
 if __name__ == "__main__":
