@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 
 from bangs.calibration.calibrators import Calibrator, Uncalibrated
+from bangs.core.part_checks import check_calibrated, check_mask, check_ranking, check_soft_labels
 from bangs.core.rng import Streams
 from bangs.core.types import Labels, Prediction, Ranking, Round, Task
 from bangs.distributed import ranks
@@ -30,7 +31,6 @@ from bangs.selftraining.defaults import (
     Start,
     TeacherChoice,
 )
-from bangs.selftraining.part_checks import check_calibrated, check_mask, check_ranking, check_soft_labels
 from bangs.selftraining.soft_labels import Believe
 from bangs.training.augmented_prediction import ModelView, predict_view
 from bangs.training.teacher import Teacher
