@@ -140,6 +140,4 @@ def dropout_masks(numbers: Sequence[int], device: torch.device, rate: float | No
         return CounterMasks(numbers, device, rate)
     if device.type == "cpu":
         return NumpyMasks(numbers, rate)
-    masks = DropoutMasks([torch.Generator(device) for _ in numbers], rate)
-    masks.restart(numbers)
-    return masks
+    return DropoutMasks([torch.Generator(device).manual_seed(number) for number in numbers], rate)
