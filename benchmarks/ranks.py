@@ -33,7 +33,7 @@ from bangs.training.neighbour_sampling import Sampling
 from bangs.training.trainer import Learner, Trainer
 from bangs.valuation.banzhaf import DEFAULT, ESTIMATORS
 from bangs.valuation.information import Information
-from bangs.valuation.shared_columns import share_columns
+from bangs.valuation.shared_game import share
 from measuring import options, peak_bytes, power, show
 
 LABELLED = 10_000
@@ -98,7 +98,7 @@ def _select(task: Task, store: Store) -> None:
     known = task.given.known
     players = logits.softmax(-1).amax(-1).masked_fill(known, -1).topk(PLAYERS).indices
     game = Information.of(Push()(task.graph), logits, known, players, normalise="mass")
-    ESTIMATORS[DEFAULT](None)(share_columns(game), K, [torch.Generator().manual_seed(1)])
+    ESTIMATORS[DEFAULT](None)(share(game), K, [torch.Generator().manual_seed(1)])
 
 
 def case(path: Path, count: int, epochs: int, threads: int) -> dict[str, Any]:

@@ -28,7 +28,7 @@ from bangs.training.neighbour_sampling import Sampling
 from bangs.training.presets import trainer
 from bangs.valuation.banzhaf import ESTIMATORS
 from bangs.valuation.information import Information
-from bangs.valuation.shared_columns import share_columns
+from bangs.valuation.shared_game import share
 
 WORDS = "--seeds 1 --rounds 3 --k 4 --candidates 12 --epochs 10 --batch-size 16 --fanout 4,4 --pieces 4"
 
@@ -94,7 +94,7 @@ def learned(graph: Path, device: str) -> dict[str, Any]:
     def value(estimator: str, operator: Operator) -> Tensor:
         game = Information.of(operator, logits, task.given.known, players, budget=2**16)
         generators = [torch.Generator(device).manual_seed(1)]
-        return ESTIMATORS[estimator](None)(share_columns(game), 6, generators).mean
+        return ESTIMATORS[estimator](None)(share(game), 6, generators).mean
 
     values = {name: value(name, PPR()(task.graph)) for name in ("msr", "wls", "marginals", "gradient", "meanfield")}
     values |= {f"{name}, pushed": value(name, Push()(task.graph)) for name in ("wls", "marginals", "meanfield")}

@@ -16,7 +16,7 @@ from bangs.utils.setting_checks import check_choice, check_integer
 from bangs.valuation.banzhaf import DEFAULT, ESTIMATORS, Estimator, Game, Values
 from bangs.valuation.influence import Normalisation
 from bangs.valuation.information import Information
-from bangs.valuation.shared_columns import share_columns
+from bangs.valuation.shared_game import share
 
 
 class Score(Protocol):
@@ -125,7 +125,7 @@ class Banzhaf:
                 seeds=tuple(round.rng.only(runs.tolist()).at("nodes").numbers()),
             )
             generators = round.rng.only(runs.tolist()).at("coalitions").generators(score.device)
-            values = _check_values(self.estimate(share_columns(game), min(self.k, size), generators), players)
+            values = _check_values(self.estimate(share(game), min(self.k, size), generators), players)
             score[runs[:, None], players] = values.mean.to(score.dtype)
             if values.stderr is not None:
                 stderr[runs[:, None], players] = values.stderr.to(score.dtype)

@@ -44,12 +44,12 @@ def _within_memory(compute: GameFunction) -> GameFunction:
     return call
 
 
-def _by_all_ranks(compute: GameFunction) -> GameFunction:
-    """The same function, where each rank computes its shard of the coalitions; their sum is that of one process."""
+def _shared_by_ranks(compute: GameFunction) -> GameFunction:
+    """The same function; of a shared game each rank computes its shard of the coalitions, and all get their sum."""
 
     @wraps(compute)
     def call(game: "Information", members: Tensor) -> Tensor:
-        if ranks.world_size() == 1:
+        if not game.shared:
             return compute(game, members)
         shard = torch.tensor(ranks.shard(members.shape[1]), dtype=torch.long, device=members.device)
         # a rank without a coalition computes one too, for its shape
@@ -73,7 +73,7 @@ class Information:
     the nodes that some player reaches. Gradients need one product with P and one with Pᵀ. Marginals are gradients,
     corrected at the few nodes where a player changes the logits by more than `tolerance`; with 0 at all nodes it
     reaches, which is exact. A GPU evaluates as many runs together as the budget allows. If memory runs out, chunks of
-    half the size are tried. Under torchrun all ranks must ask for the same coalitions, which they share.
+    half the size are tried.
     """
 
     operator: Operator
@@ -85,6 +85,7 @@ class Information:
     tolerance: float
     budget: int  # bytes; for the columns [N, K] of one run it may be exceeded
     seeds: tuple[int, ...] = ()  # for the sampled nodes on a large graph, one per run
+    shared: bool = False  # whether all ranks compute the coalitions together, see `shared_game`
     shared_base: Tensor | None = None  # P X̂(∅) [D, R, N], where several ranks have computed it together
     shared_pairs: tuple[Pairs, ...] = ()  # the players' columns of every run, computed in the same way
 
@@ -141,7 +142,7 @@ class Information:
         run_bytes = self.logits.shape[1] * (COLUMN_BYTES * self.players + NUMBER_BYTES * self.width)
         return max(1, min(RUNS_AT_ONCE.get(self.device.type, self.runs), self.budget // run_bytes))
 
-    @_by_all_ranks
+    @_shared_by_ranks
     @_within_memory
     def __call__(self, members: Tensor) -> Tensor:
         """U of coalitions [R, B, K], members to any degree in [0, 1]: float64 [R, B]."""
@@ -153,7 +154,7 @@ class Information:
             worths.append(torch.cat([influence.worth(part, self.budget) for part in parts], dim=1))
         return torch.cat(worths)
 
-    @_by_all_ranks
+    @_shared_by_ranks
     @_within_memory
     def marginals(self, members: Tensor) -> Tensor:
         """U(S ∪ i) − U(S∖i) of coalitions bool [R, B, K]: float32 [R, B, K].
@@ -169,7 +170,7 @@ class Information:
             changes.append(torch.cat([influence.marginals(part, strong_pairs, self.budget) for part in parts], dim=1))
         return torch.cat(changes)
 
-    @_by_all_ranks
+    @_shared_by_ranks
     @_within_memory
     def gradient(self, members: Tensor) -> Tensor:
         """∂U/∂mᵢ at memberships [R, B, K]: float32 [R, B, K], without the players' columns.

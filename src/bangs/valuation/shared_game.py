@@ -1,4 +1,4 @@
-"""What the coalitions of an information game share on a large graph, computed by several processes together."""
+"""An information game that several processes compute together."""
 
 from dataclasses import replace
 
@@ -10,12 +10,16 @@ from bangs.graphs.pagerank_push import Pairs, PushOperator, raised_threshold
 from bangs.valuation.information import Information
 
 
-def share_columns(game: Information) -> Information:
-    """The game with the players' PPR columns and the propagation of the known logits, each computed by one rank.
+def share(game: Information) -> Information:
+    """The game, computed by all ranks together; all of them must call this and ask for the same coalitions.
 
-    All ranks must call this. Without several ranks, or on a small graph, the game is unchanged.
+    On a large graph ranks also share the players' PPR columns and the propagation of the known logits. Without several
+    ranks the game is unchanged.
     """
-    if not isinstance(game.operator, PushOperator) or ranks.world_size() == 1:
+    if ranks.world_size() == 1:
+        return game
+    game = replace(game, shared=True)
+    if not isinstance(game.operator, PushOperator):
         return game
     pairs = tuple(_pairs(game.operator, nodes, game.max_pairs) for nodes in game.nodes)
     return replace(game, shared_pairs=pairs, shared_base=_base(game))
