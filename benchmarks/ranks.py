@@ -17,10 +17,12 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
 import torch
+from torch import Tensor
 
 from bangs.core.types import Split, Task
 from bangs.distributed import ranks
@@ -30,13 +32,25 @@ from bangs.nn.models import GCN
 from bangs.training.neighbour_sampling import Sampling
 from bangs.training.trainer import Learner, Trainer
 from bangs.valuation.banzhaf import DEFAULT, ESTIMATORS
-from bangs.valuation.distributed_game import DistributedGame
 from bangs.valuation.information import Information
+from bangs.valuation.shared_game import share
 from measuring import options, peak_bytes, power, show
 
 LABELLED = 10_000
 PLAYERS, K = 100, 50
 GROWN = ("cpu_epoch_seconds", "cpu_select_seconds", "peak_bytes", "step_bytes", "select_bytes")
+
+
+def count_traffic() -> Counter[str]:
+    """The "bytes" that this process hands to the others from now on."""
+    traffic, message = Counter[str](), ranks._message
+
+    def counted(x: Tensor) -> Tensor:
+        traffic["bytes"] += x.numel() * x.element_size()
+        return message(x)
+
+    ranks._message = counted
+    return traffic
 
 
 def worker(path: Path, epochs: int) -> dict[str, Any]:
@@ -46,10 +60,11 @@ def worker(path: Path, epochs: int) -> dict[str, Any]:
     task = Task.of(store, Split(train, val, test), store.num_classes)  # type: ignore[arg-type]
     sampling = Sampling(1024, (10, 10), pieces=4)
     learner = Trainer(GCN(128), epochs=1, batches=sampling).prepare(task)
-    seconds, busy, spent = zip(*(_epoch(learner, task, number) for number in range(epochs)), strict=True)
+    traffic = count_traffic()
+    seconds, busy, spent = zip(*(_epoch(learner, task, number, traffic) for number in range(epochs)), strict=True)
     steps = math.ceil(int(train.sum()) / sampling.size)
     look = 4 * int(val.sum()) * store.num_classes if ranks.world_size() > 1 else 0
-    began, began_busy, before = time.perf_counter(), time.process_time(), ranks.traffic["bytes"]
+    began, began_busy, before = time.perf_counter(), time.process_time(), traffic["bytes"]
     _select(task, store)
     return {
         "nodes": store.num_nodes,
@@ -62,17 +77,17 @@ def worker(path: Path, epochs: int) -> dict[str, Any]:
         "peak_bytes": peak_bytes(),
         "step_bytes": (spent[-1] - look) // steps,
         "look_bytes": look,
-        "select_bytes": ranks.traffic["bytes"] - before,
+        "select_bytes": traffic["bytes"] - before,
     }
 
 
-def _epoch(learner: Learner, task: Task, number: int) -> tuple[float, float, int]:
+def _epoch(learner: Learner, task: Task, number: int, traffic: Counter[str]) -> tuple[float, float, int]:
     """Seconds by the clock and by the processor, and bytes, of one epoch and its look."""
     session = learner._session(task.given, None)
     session.begin([number], None)
-    began, busy, before = time.perf_counter(), time.process_time(), ranks.traffic["bytes"]
+    began, busy, before = time.perf_counter(), time.process_time(), traffic["bytes"]
     session.train(1, patient=True)
-    return time.perf_counter() - began, time.process_time() - busy, ranks.traffic["bytes"] - before
+    return time.perf_counter() - began, time.process_time() - busy, traffic["bytes"] - before
 
 
 def _select(task: Task, store: Store) -> None:
@@ -83,7 +98,7 @@ def _select(task: Task, store: Store) -> None:
     known = task.given.known
     players = logits.softmax(-1).amax(-1).masked_fill(known, -1).topk(PLAYERS).indices
     game = Information.of(Push()(task.graph), logits, known, players, normalise="mass")
-    ESTIMATORS[DEFAULT](None)(DistributedGame.of(game), K, [torch.Generator().manual_seed(1)])
+    ESTIMATORS[DEFAULT](None)(share(game), K, [torch.Generator().manual_seed(1)])
 
 
 def case(path: Path, count: int, epochs: int, threads: int) -> dict[str, Any]:

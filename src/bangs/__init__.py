@@ -39,7 +39,7 @@ if TYPE_CHECKING:  # what the package offers; at run time each name is imported 
     from bangs.selftraining.published_settings import authors, paper
     from bangs.selftraining.soft_labels import Sharpen
     from bangs.selftraining.uncertainty import InformationGain, Transition
-    from bangs.training.model_views import Dropout
+    from bangs.training.augmented_prediction import Dropout
     from bangs.training.neighbour_sampling import Sampling
     from bangs.training.trainer import Trainer
     from bangs.utils.threads import deterministic_kernels

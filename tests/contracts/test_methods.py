@@ -18,7 +18,7 @@ import bangs.selftraining.loop
 import bangs.selftraining.loss_weights
 import bangs.selftraining.soft_labels
 import bangs.selftraining.uncertainty
-import bangs.training.model_views
+import bangs.training.augmented_prediction
 import bangs.valuation.banzhaf
 from bangs.calibration.graph_calibrators import CaGCN
 from bangs.core.types import Ranking, Round, Split, Task
@@ -46,7 +46,7 @@ PARTS = {
         bangs.graphs.augmentations,
         bangs.calibration.calibrators,
         bangs.calibration.graph_calibrators,
-        bangs.training.model_views,
+        bangs.training.augmented_prediction,
         bangs.selftraining.uncertainty,
         bangs.selftraining.loop,
         bangs.selftraining.soft_labels,

@@ -23,7 +23,7 @@ from bangs.selection.scores import Agreement, Banzhaf
 from bangs.selftraining.loop import Method, SelfTrainer
 from bangs.selftraining.loss_weights import BanzhafWeight
 from bangs.selftraining.methods import method
-from bangs.training.model_views import Dropout
+from bangs.training.augmented_prediction import Dropout
 from bangs.training.trainer import Trainer
 from bangs.valuation.banzhaf import MSR
 from tests.conftest import two_rings

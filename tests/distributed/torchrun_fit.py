@@ -8,6 +8,7 @@ round. Then 50 steps of training and the values of some candidates, kept in FOLD
 import os
 import signal
 import sys
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -25,9 +26,9 @@ from bangs.graphs.pagerank_push import Push
 from bangs.training.data_parallel import DistributedSession
 from bangs.training.neighbour_sampling import Sampling
 from bangs.training.presets import trainer
-from bangs.valuation import distributed_game
 from bangs.valuation.banzhaf import ESTIMATORS
 from bangs.valuation.information import Information
+from bangs.valuation.shared_game import share
 
 WORDS = "--seeds 1 --rounds 3 --k 4 --candidates 12 --epochs 10 --batch-size 16 --fanout 4,4 --pieces 4"
 
@@ -52,6 +53,18 @@ def run(graph: Path, out: Path, *words: str) -> None:
     except SystemExit as end:
         if end.code:
             raise
+
+
+def count_traffic() -> Counter[str]:
+    """The "bytes" that this process hands to the others from now on."""
+    traffic, message = Counter[str](), ranks._message
+
+    def counted(x: Tensor) -> Tensor:
+        traffic["bytes"] += x.numel() * x.element_size()
+        return message(x)
+
+    ranks._message = counted
+    return traffic
 
 
 def strike(mark: Path, at: int) -> None:
@@ -81,7 +94,7 @@ def learned(graph: Path, device: str) -> dict[str, Any]:
     def value(estimator: str, operator: Operator) -> Tensor:
         game = Information.of(operator, logits, task.given.known, players, budget=2**16)
         generators = [torch.Generator(device).manual_seed(1)]
-        return ESTIMATORS[estimator](None)(distributed_game.DistributedGame.of(game), 6, generators).mean
+        return ESTIMATORS[estimator](None)(share(game), 6, generators).mean
 
     values = {name: value(name, PPR()(task.graph)) for name in ("msr", "wls", "marginals", "gradient", "meanfield")}
     values |= {f"{name}, pushed": value(name, Push()(task.graph)) for name in ("wls", "marginals", "meanfield")}
@@ -91,12 +104,13 @@ def learned(graph: Path, device: str) -> dict[str, Any]:
 def everything(graph: Path, out: Path, device: str = "cpu") -> None:
     """The run, then the steps and values."""
     strike(out / "strike", at=15)
+    traffic = count_traffic()
     with ranks.process_group(torch.device(device)):  # one group for both
         run(graph, out / "run", "--device", device)
         carried_by = torch.distributed.get_backend() if ranks.world_size() > 1 else None
         results = learned(graph, device) | {"carried_by": carried_by}
         if ranks.is_first():
-            torch.save({**results, "bytes": ranks.traffic["bytes"]}, out / "learned.pt")
+            torch.save({**results, "bytes": traffic["bytes"]}, out / "learned.pt")
 
 
 if __name__ == "__main__":

@@ -16,7 +16,7 @@ DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
 if DEVICE == "cpu" and os.environ.get("TRITON_INTERPRET") != "1":
     pytest.skip("no GPU; TRITON_INTERPRET=1 runs the kernels without one", allow_module_level=True)
 
-from bangs.kernels import epoch, matmul, spmm  # noqa: E402
+from bangs.kernels import adam, dropout, early_stopping, matmul, spmm  # noqa: E402
 
 RUNS = 3
 DIGITS = {"atol": 1e-4, "rtol": 1e-4}  # of sums of some hundred products
@@ -71,7 +71,7 @@ def test_adam_takes_the_steps_that_torch_takes():
     ours = [torch.nn.Parameter(weight.detach().clone().to(DEVICE)) for weight in theirs]
     groups = [{"params": [weight], "weight_decay": decay} for weight, decay in zip(theirs, (5e-4, 0.1), strict=True)]
     plain = torch.optim.Adam(groups, lr=0.01)
-    fast = epoch.Adam(ours, 0.01, [5e-4, 0.1], torch.ones(RUNS, dtype=torch.bool, device=DEVICE))
+    fast = adam.Adam(ours, 0.01, [5e-4, 0.1], torch.ones(RUNS, dtype=torch.bool, device=DEVICE))
     start = [weight.detach().clone() for weight in ours]
     for again in range(2):
         if again:
@@ -92,7 +92,7 @@ def test_inactive_runs_are_skipped():
     active = torch.tensor([True, False, True], device=DEVICE)
     weight = torch.nn.Parameter(torch.ones(RUNS, 5, 4, device=DEVICE))
     weight.grad = torch.ones_like(weight)
-    epoch.Adam([weight], 0.01, [0.0], active).step()
+    adam.Adam([weight], 0.01, [0.0], active).step()
     assert (weight < 1).flatten(1).all(1).tolist() == [True, False, True]
     block = Sparse.of(sp.random_array((70, 90), density=0.3, format="csr", dtype=np.float32, rng=1), DEVICE)
     x = torch.randn(RUNS * 90, 5, device=DEVICE)
@@ -120,12 +120,12 @@ def test_an_activation_is_dropout_of_a_rectified_sum(rate):
 
 def test_only_runs_that_improved_are_kept():
     best, weight = torch.zeros(RUNS, 50, 30, device=DEVICE), torch.ones(RUNS, 50, 30, device=DEVICE)
-    epoch.copy_improved(torch.tensor([True, False, True], device=DEVICE), weight, best)
+    early_stopping.copy_improved(torch.tensor([True, False, True], device=DEVICE), weight, best)
     assert best.mean((1, 2)).tolist() == [1, 0, 1]
 
 
 def masks(numbers: list[int], clock: int, count: int, rate: float) -> torch.Tensor:
-    return epoch.mask(torch.tensor(numbers, device=DEVICE), torch.tensor(clock, device=DEVICE), count, rate).cpu()
+    return dropout.mask(torch.tensor(numbers, device=DEVICE), torch.tensor(clock, device=DEVICE), count, rate).cpu()
 
 
 @pytest.mark.parametrize("rate", [0.1, 0.5, 0.9])
@@ -180,7 +180,7 @@ def test_a_session_keeps_the_same_best_epochs_with_either_code(monitor, nodes, c
         logits[:, 0, 1] += 100 * (number == 5)
         logits[1] = torch.nan if number == 2 else logits[1]
         expected = plain._update_best(logits)
-        improved = epoch.update_best(
+        improved = early_stopping.update_best(
             logits.to(DEVICE), target.to(DEVICE), part.counts.to(DEVICE), tuple(ours), 3, monitor
         )
         assert torch.equal(improved.cpu(), expected)

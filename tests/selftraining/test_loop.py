@@ -18,7 +18,7 @@ from bangs.nn.models import GCN
 from bangs.selection.quotas import Above, Nobody, Quota, Top, TopPerClass
 from bangs.selection.scores import Chance, Confidence
 from bangs.selftraining.loop import Method, SelfTrainer, State
-from bangs.training.model_views import Dropout
+from bangs.training.augmented_prediction import Dropout
 from bangs.training.teacher import Teacher
 from bangs.training.trainer import Learner, Trainer
 from tests.conftest import two_rings

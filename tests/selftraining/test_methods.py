@@ -18,7 +18,7 @@ from bangs.selftraining.budget import Budget
 from bangs.selftraining.loop import Method, SelfTrainer, State
 from bangs.selftraining.methods import METHODS, cpl, method
 from bangs.selftraining.uncertainty import InformationGain, Transition
-from bangs.training.model_views import Dropout
+from bangs.training.augmented_prediction import Dropout
 from bangs.training.trainer import Trainer
 from bangs.valuation.banzhaf import WLS
 

@@ -13,7 +13,7 @@ from bangs.selection.scores import Agreement, Banzhaf, Chance, Logit
 from bangs.selftraining.methods import METHODS, multiview
 from bangs.selftraining.published_settings import authors, paper
 from bangs.selftraining.uncertainty import InformationGain
-from bangs.training.model_views import Dropout
+from bangs.training.augmented_prediction import Dropout
 from bangs.valuation.banzhaf import MSR
 
 CITATION = ("cora", "citeseer", "pubmed")

@@ -12,7 +12,7 @@ from bangs.core.types import Labels, Prediction, Round, Task
 from bangs.graphs.augmentations import DropEdges
 from bangs.nn.models import GCN
 from bangs.selftraining.uncertainty import EPSILON, InformationGain, Transition, information_gain
-from bangs.training.model_views import Dropout, predict_view
+from bangs.training.augmented_prediction import Dropout, predict_view
 from bangs.training.trainer import Trainer
 
 CERTAIN = 200.0  # a logit that settles the matter

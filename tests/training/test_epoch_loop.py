@@ -17,7 +17,7 @@ from bangs.nn.models import GCN
 from bangs.nn.subgraphs import Subgraph
 from bangs.training.epoch_loop import SYNC_EVERY, CapturedSession, EagerSession, TargetNodes
 from bangs.training.teacher import Teacher
-from bangs.training.trainer import FitRequest, Trainer
+from bangs.training.trainer import Trainer
 from bangs.utils import signals
 from bangs.utils.signals import Stopped
 from tests.conftest import two_rings
@@ -60,7 +60,7 @@ def follow(
     patience: int = 99,
     start: float | None = None,
     monitor: str = "accuracy",
-    **asked,
+    early: int | None = None,
 ) -> Teacher:
     """The teacher that came of a script, all runs in one session, where all validation nodes are of class 0."""
     frozen = tuple(tuple(tuple(epoch) for epoch in run) for run in script)
@@ -73,7 +73,7 @@ def follow(
     trainer = Trainer(Scripted(frozen), lr=1.0, weight_decay=0.0, epochs=epochs, patience=patience, monitor=monitor)
     learner = trainer.prepare(task)
     first = None if start is None else {"clock": torch.full((runs, 1), start)}
-    return learner._train(FitRequest(task.given, Streams(tuple(range(runs))), first, **asked))
+    return learner._train(task.given, Streams(tuple(range(runs))), first, None, early)
 
 
 def kept_epoch(teacher: Teacher) -> list[int]:

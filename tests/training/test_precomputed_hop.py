@@ -12,7 +12,7 @@ from bangs.nn.loss import Targets
 from bangs.nn.matmul import _MatmulInPieces
 from bangs.nn.models import GCN, SGC
 from bangs.training.precomputed_hop import FirstHop
-from bangs.training.trainer import FitRequest, Trainer
+from bangs.training.trainer import Trainer
 
 SEEDS = (3, 1, 2)
 
@@ -52,7 +52,7 @@ def test_loss_and_gradient_are_those_of_the_whole_graph(task, model):
 
 def test_training_ends_with_the_same_weights(task):
     teachers = [
-        learner(task, GCN(dropout=0.0, hidden=16), ahead=ahead)._train(FitRequest(task.given, Streams(SEEDS)))
+        learner(task, GCN(dropout=0.0, hidden=16), ahead=ahead)._train(task.given, Streams(SEEDS), None, None, None)
         for ahead in (True, False)
     ]
     for name, value in teachers[0].weights.items():

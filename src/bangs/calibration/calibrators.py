@@ -22,9 +22,8 @@ from bangs.calibration import logit_scaling
 from bangs.calibration.graph_calibrators import GATS, CaGCN
 from bangs.calibration.logit_scaling import EPSILON, ValidationSample, check_prior, divide_logits
 from bangs.calibration.proven_temperature import ProvenTemperature
-from bangs.core.choice_checks import check_name
-from bangs.core.number_checks import check_number
 from bangs.core.types import CHUNK, Prediction, Task
+from bangs.utils.setting_checks import check_name, check_number
 
 
 class Calibrator(Protocol):

@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from bangs.calibration.logit_scaling import EPSILON, ValidationSample
-from bangs.core.number_checks import check_integer, check_number
+from bangs.utils.setting_checks import check_integer, check_number
 
 _CHECK_EVERY = 10  # epochs, since the check makes a GPU wait
 

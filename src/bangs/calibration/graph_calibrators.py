@@ -18,11 +18,11 @@ from torch.nn import functional
 from bangs.calibration import logit_scaling
 from bangs.calibration.crossfit import Crossfit
 from bangs.calibration.logit_scaling import ValidationSample, check_prior, divide_logits
-from bangs.core.number_checks import check_integer, check_number
 from bangs.core.rng import Streams
 from bangs.core.types import Prediction, Task
 from bangs.graphs.neighbours import ragged_index
 from bangs.graphs.sparse import Pattern, Sparse, adjacency, row_pointers
+from bangs.utils.setting_checks import check_integer, check_number
 
 GIVEN, ADJACENT, DISTANT = 0, 1, 2  # distance from a given label
 

@@ -9,9 +9,9 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from bangs.core.number_checks import check_number
 from bangs.core.types import Prediction, Task
 from bangs.errors import InvalidInput
+from bangs.utils.setting_checks import check_number
 
 MIN_TEMPERATURE, MAX_TEMPERATURE = 0.01, 100.0
 EPSILON = 1e-300  # avoids division by zero and log(0)

@@ -7,8 +7,8 @@ from torch import Tensor
 from torch.nn.functional import cross_entropy
 
 from bangs.calibration.logit_scaling import divide_logits, shrunk_temperature
-from bangs.core.number_checks import check_integer, check_number
 from bangs.core.types import Prediction, Task
+from bangs.utils.setting_checks import check_integer, check_number
 
 MIN_TEMPERATURE, MAX_TEMPERATURE = 0.25, 4.0  # so that no prediction becomes uniform
 

@@ -2,7 +2,6 @@
 
 import os
 import re
-from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from datetime import timedelta
@@ -33,7 +32,6 @@ class RankLost(BangsError):
         )
 
 
-traffic: Counter[str] = Counter()  # "bytes" that this process has sent, counted for benchmarks
 _attempt = 1  # how often all ranks have been started, this time included
 
 
@@ -190,6 +188,5 @@ def _collective() -> Iterator[None]:
 
 
 def _message(x: Tensor) -> Tensor:
-    """The tensor on the device that the backend sends from; its bytes are counted in `traffic`."""
-    traffic["bytes"] += x.numel() * x.element_size()
+    """The tensor on the device that the backend sends from."""
     return (x.cuda() if dist.get_backend() == "nccl" else x.cpu()).contiguous()

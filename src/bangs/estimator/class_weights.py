@@ -6,11 +6,11 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from bangs.core.number_checks import check_number
 from bangs.core.types import Prediction
 from bangs.errors import InvalidInput
 from bangs.estimator.folds import held_out_labels, mean_of_runs, unseen_prediction
 from bangs.estimator.label_inputs import Classes
+from bangs.utils.setting_checks import check_number
 
 UNEVEN_RATIO = 1.5  # largest class over median class, above which labels are uneven
 PRIOR_LABELS = 5.0  # imagined labels of every class, in the class shares of a random sample

@@ -18,7 +18,6 @@ from torch import Tensor
 from torch_geometric.data import Data
 
 from bangs.calibration.calibrators import Calibrator
-from bangs.core.choice_checks import check_choice
 from bangs.core.types import Task
 from bangs.errors import InvalidInput
 from bangs.estimator import saved_classifier
@@ -55,6 +54,7 @@ from bangs.suggestion.suggest import Suggestions, suggest
 from bangs.training.neighbour_sampling import Sampling
 from bangs.training.trainer import Trainer
 from bangs.utils.devices import choose_device
+from bangs.utils.setting_checks import check_choice
 from bangs.utils.threads import thread_count, threads
 from bangs.utils.torch_modes import default_torch_modes
 

@@ -6,10 +6,10 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from bangs.core.choice_checks import check_choice
 from bangs.errors import InvalidInput
 from bangs.graphs.feature_units import UNIT_RATIO, median_ratios, units_differ
 from bangs.graphs.tables.read_options import SCALES
+from bangs.utils.setting_checks import check_choice
 
 MAX_UNIT = 1e4  # median deviation of columns above which, or below 1/1e4, networks learn badly from them
 ROUNDING = 2e-7  # of float32, relative; a column that varies less is constant

@@ -11,8 +11,6 @@ import torch
 from torch import Tensor, nn
 from torch_geometric.data import Data
 
-from bangs.core.choice_checks import check_choice
-from bangs.core.number_checks import check_number
 from bangs.core.rng import Streams
 from bangs.core.types import Labels, Prediction, Task, one_hot
 from bangs.errors import InvalidInput
@@ -21,6 +19,7 @@ from bangs.nn.dropout import DropoutMasks
 from bangs.nn.ensemble import Network
 from bangs.nn.models.base import Checked
 from bangs.training.teacher import Teacher
+from bangs.utils.setting_checks import check_choice, check_number
 
 Matrix = npt.NDArray[np.float32]
 FeatureMatrix = Any  # numpy [N, F], or a scipy matrix

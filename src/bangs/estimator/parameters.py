@@ -14,7 +14,6 @@ from torch_geometric.data import Data
 
 from bangs.calibration.calibrators import Calibrator
 from bangs.calibration.graph_calibrators import GATS, CaGCN
-from bangs.core.choice_checks import check_name
 from bangs.core.rng import Streams
 from bangs.errors import InvalidInput
 from bangs.estimator.candidates import (
@@ -40,6 +39,7 @@ from bangs.training.presets import PRESETS
 from bangs.training.presets import trainer as preset_trainer
 from bangs.training.trainer import Trainer
 from bangs.utils import limits
+from bangs.utils.setting_checks import check_name
 
 log = logging.getLogger(__name__)
 

@@ -12,11 +12,11 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any
 
-from bangs.core.number_checks import check_number
 from bangs.errors import BangsError
 from bangs.experiments.jobs import Job, Outcome
 from bangs.experiments.process_workers import RETRIES, Tell, check_jobs, work
 from bangs.graphs.datasets.catalog import data_folder
+from bangs.utils.setting_checks import check_number
 from bangs.utils.signals import check
 
 LOCK_TIMEOUT = 60.0  # seconds; on a network file system, the lock of a dead worker may outlast it

@@ -8,8 +8,8 @@ import torch
 from torch import Tensor
 from torch_geometric.data import Data
 
-from bangs.core.number_checks import check_number
 from bangs.graphs.sparse import csr
+from bangs.utils.setting_checks import check_number
 
 
 class View(Protocol):

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Protocol
 import torch
 from torch import Tensor
 
-from bangs.core.number_checks import check_integer, check_number
 from bangs.errors import InvalidInput
 from bangs.graphs.pagerank_push import Push, PushOperator
 from bangs.graphs.sparse import Sparse, adjacency, batched_adjacency
+from bangs.utils.setting_checks import check_integer, check_number
 
 if TYPE_CHECKING:
     from torch_geometric.data import Data

@@ -12,11 +12,11 @@ import scipy  # its `sparse` is imported when first used
 import torch
 from torch import Tensor
 
-from bangs.core.number_checks import check_integer, check_number
 from bangs.graphs.edges import EdgeList
 from bangs.graphs.neighbours import NeighbourLists
 from bangs.graphs.sparse import Sparse
 from bangs.utils import signals
+from bangs.utils.setting_checks import check_integer, check_number
 
 if TYPE_CHECKING:
     from torch_geometric.data import Data

@@ -8,8 +8,8 @@ import scipy  # its `sparse` is imported when first used
 import torch
 from torch import Tensor
 
-from bangs.core.number_checks import check_integer, check_number
 from bangs.graphs.neighbours import NeighbourLists
+from bangs.utils.setting_checks import check_integer, check_number
 
 
 @dataclass(frozen=True)

@@ -8,10 +8,10 @@ import torch
 from torch import Tensor
 from torch_geometric.data import Data
 
-from bangs.core.number_checks import check_number
 from bangs.core.rng import Streams
 from bangs.core.types import Split
 from bangs.errors import InvalidInput
+from bangs.utils.setting_checks import check_number
 
 MASKS = ("train_mask", "val_mask", "test_mask")
 

@@ -24,7 +24,7 @@ def ready() -> bool:
     if os.environ.get("BANGS_KERNELS") == "0":
         return False
     try:
-        from bangs.kernels.epoch import mask
+        from bangs.kernels.dropout import mask
 
         mask(
             torch.zeros(1, dtype=torch.int64, device="cuda"), torch.zeros((), dtype=torch.int64, device="cuda"), 1, 0.5

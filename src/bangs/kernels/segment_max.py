@@ -6,7 +6,7 @@ import triton.language as tl
 from torch import Tensor
 
 from bangs.kernels.row_schedule import RowSchedule
-from bangs.kernels.spmm import MAX_COLUMNS
+from bangs.kernels.spmm import row_programs
 
 
 @triton.jit(do_not_specialize=["long", "n", "m"])
@@ -135,7 +135,7 @@ def segment_max(
     n, width = len(schedule.row_order), x.shape[1]
     out = torch.empty(runs * n, width, device=x.device)
     share = torch.empty_like(out)
-    grid, sizes = _sizes(schedule, width, runs)
+    grid, sizes = row_programs(schedule, width, runs)
     _segment_max[grid](
         schedule.rows, cols, schedule.row_order, x, out, share, cols if active is None else active, schedule.long, n,
         len(x) // runs, width, SKIP_INACTIVE=active is not None, **sizes,
@@ -157,18 +157,9 @@ def segment_max_back(
     The CSR is the transpose of the one in `segment_max`.
     """
     out, width = torch.empty_like(x), x.shape[1]
-    grid, sizes = _sizes(schedule, width, runs)
+    grid, sizes = row_programs(schedule, width, runs)
     _segment_max_back[grid](
         schedule.rows, cols, schedule.row_order, x, maxima, gradient, out, cols if active is None else active,
         schedule.long, len(schedule.row_order), len(maxima) // runs, width, SKIP_INACTIVE=active is not None, **sizes,
     )  # fmt: skip
     return out
-
-
-def _sizes(schedule: RowSchedule, width: int, runs: int) -> tuple[tuple[int, int, int], dict[str, int]]:
-    """The grid of programs, and their block sizes."""
-    columns = min(MAX_COLUMNS, triton.next_power_of_2(width))
-    rows_per_program, warps = (512 // columns, 4) if columns > 32 else (128 // columns, 2)
-    programs = schedule.long + triton.cdiv(len(schedule.row_order) - schedule.long, rows_per_program)
-    sizes = {"L": rows_per_program, "D": columns, "E": max(32, 2048 // columns), "num_warps": warps}
-    return (programs, triton.cdiv(width, columns), runs), sizes

@@ -132,16 +132,22 @@ def _spmm_once(
 ) -> Tensor:
     n, m, entries, width = len(schedule.row_order), len(dense) // runs, len(cols), dense.shape[1]
     out = torch.empty(runs * n, width, dtype=dense.dtype, device=dense.device)
-    columns = min(MAX_COLUMNS, triton.next_power_of_2(width))
-    rows_per_program, warps = (512 // columns, 4) if columns > 32 else (128 // columns, 2)
-    programs = schedule.long + triton.cdiv(n - schedule.long, rows_per_program)
-    _spmm[(programs, triton.cdiv(width, columns), runs)](
+    grid, sizes = row_programs(schedule, width, runs)
+    _spmm[grid](
         schedule.rows, cols, values, cols if order is None else order, dense, out, cols if active is None else active,
         schedule.row_order, schedule.long, n, m, entries, width,
-        ORDERED=order is not None, SKIP_INACTIVE=active is not None,
-        L=rows_per_program, D=columns, E=max(32, 2048 // columns), num_warps=warps,
+        ORDERED=order is not None, SKIP_INACTIVE=active is not None, **sizes,
     )  # fmt: skip
     return out
+
+
+def row_programs(schedule: RowSchedule, width: int, runs: int) -> tuple[tuple[int, int, int], dict[str, int]]:
+    """The grid of programs for the rows of a schedule and dense columns [d], and their block sizes."""
+    columns = min(MAX_COLUMNS, triton.next_power_of_2(width))
+    rows_per_program, warps = (512 // columns, 4) if columns > 32 else (128 // columns, 2)
+    programs = schedule.long + triton.cdiv(len(schedule.row_order) - schedule.long, rows_per_program)
+    sizes = {"L": rows_per_program, "D": columns, "E": max(32, 2048 // columns), "num_warps": warps}
+    return (programs, triton.cdiv(width, columns), runs), sizes
 
 
 def tall_matmul(left: Tensor, right: Tensor) -> Tensor:

@@ -98,14 +98,14 @@ class CounterMasks(DropoutMasks):
         self.counter.zero_()
 
     def factors(self, shape: tuple[int, ...], rate: float) -> Tensor:
-        from bangs.kernels.epoch import mask
+        from bangs.kernels.dropout import mask
 
         factors = mask(self.numbers, self.counter, math.prod(shape), rate)
         self.counter.add_(1)
         return factors.view(-1, *shape)
 
     def activated(self, x: Tensor, bias: Tensor, rate: float) -> Tensor:
-        from bangs.kernels.epoch import activate
+        from bangs.kernels.dropout import activate
 
         out = activate(x.contiguous(), bias.contiguous(), self.numbers, self.counter, rate)
         self.counter.add_(1)
@@ -126,7 +126,7 @@ class _Activation(torch.autograd.Function):
     def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, Tensor, None, None]:
         (out,) = ctx.saved_tensors
         if kernels.serves(out, gradient):
-            from bangs.kernels.epoch import activate_back
+            from bangs.kernels.dropout import activate_back
 
             return *activate_back(out, gradient, ctx.rate), None, None
         # an ELU without its exponential part is a ReLU, and its gradient includes the scale
@@ -140,6 +140,4 @@ def dropout_masks(numbers: Sequence[int], device: torch.device, rate: float | No
         return CounterMasks(numbers, device, rate)
     if device.type == "cpu":
         return NumpyMasks(numbers, rate)
-    masks = DropoutMasks([torch.Generator(device) for _ in numbers], rate)
-    masks.restart(numbers)
-    return masks
+    return DropoutMasks([torch.Generator(device).manual_seed(number) for number in numbers], rate)

@@ -6,7 +6,7 @@ from typing import Protocol
 import torch
 from torch import Tensor
 
-from bangs.core.number_checks import check_integer, check_number
+from bangs.utils.setting_checks import check_integer, check_number
 
 
 class Quota(Protocol):

@@ -7,17 +7,16 @@ from typing import Literal, Protocol, get_args
 import torch
 from torch import Tensor
 
-from bangs.core.choice_checks import check_choice
-from bangs.core.number_checks import check_integer
 from bangs.core.types import Ranking, Round
 from bangs.distributed import ranks
 from bangs.errors import InvalidInput
 from bangs.graphs.pagerank import PPR, Propagator
 from bangs.selection import clusters
+from bangs.utils.setting_checks import check_choice, check_integer
 from bangs.valuation.banzhaf import DEFAULT, ESTIMATORS, Estimator, Game, Values
-from bangs.valuation.distributed_game import DistributedGame
 from bangs.valuation.influence import Normalisation
 from bangs.valuation.information import Information
+from bangs.valuation.shared_game import share
 
 
 class Score(Protocol):
@@ -126,8 +125,7 @@ class Banzhaf:
                 seeds=tuple(round.rng.only(runs.tolist()).at("nodes").numbers()),
             )
             generators = round.rng.only(runs.tolist()).at("coalitions").generators(score.device)
-            shared = game if ranks.world_size() == 1 else DistributedGame.of(game)
-            values = _check_values(self.estimate(shared, min(self.k, size), generators), players)
+            values = _check_values(self.estimate(share(game), min(self.k, size), generators), players)
             score[runs[:, None], players] = values.mean.to(score.dtype)
             if values.stderr is not None:
                 stderr[runs[:, None], players] = values.stderr.to(score.dtype)

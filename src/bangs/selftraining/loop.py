@@ -10,8 +10,6 @@ import torch
 from torch import Tensor
 
 from bangs.calibration.calibrators import Calibrator, Uncalibrated
-from bangs.core.choice_checks import check_choice
-from bangs.core.number_checks import check_integer
 from bangs.core.part_checks import check_calibrated, check_mask, check_ranking, check_soft_labels
 from bangs.core.rng import Streams
 from bangs.core.types import Labels, Prediction, Ranking, Round, Task
@@ -34,9 +32,10 @@ from bangs.selftraining.defaults import (
     TeacherChoice,
 )
 from bangs.selftraining.soft_labels import Believe
-from bangs.training.model_views import ModelView, predict_view
+from bangs.training.augmented_prediction import ModelView, predict_view
 from bangs.training.teacher import Teacher
 from bangs.training.trainer import Learner, Trainer
+from bangs.utils.setting_checks import check_choice, check_integer
 from bangs.utils.torch_modes import default_torch_modes
 
 

@@ -6,11 +6,10 @@ from typing import Literal, Protocol, get_args
 import torch
 from torch import Tensor
 
-from bangs.core.choice_checks import check_choice
-from bangs.core.number_checks import check_integer, check_number
 from bangs.core.types import Labels, Round
 from bangs.errors import InvalidInput
 from bangs.graphs.pagerank import PPR, Propagator
+from bangs.utils.setting_checks import check_choice, check_integer, check_number
 from bangs.valuation.banzhaf import Estimator, MeanField
 from bangs.valuation.influence import Normalisation
 from bangs.valuation.information import Information

@@ -5,7 +5,6 @@ from dataclasses import replace
 
 from bangs.calibration.calibrators import Uncalibrated
 from bangs.calibration.graph_calibrators import CaGCN
-from bangs.core.choice_checks import check_name
 from bangs.graphs.augmentations import DropEdges, DropFeatures, Noise, Same
 from bangs.selection.quotas import Balanced, Everyone, Nobody, Top
 from bangs.selection.scores import Agreement, Alone, Banzhaf, Chance, Confidence
@@ -15,7 +14,8 @@ from bangs.selftraining.loop import Method
 from bangs.selftraining.loss_weights import Balance, BanzhafWeight, Certainty, NodeWeight, Product
 from bangs.selftraining.soft_labels import Sharpen
 from bangs.selftraining.uncertainty import InformationGain, Transition
-from bangs.training.model_views import ModelView
+from bangs.training.augmented_prediction import ModelView
+from bangs.utils.setting_checks import check_name
 
 CPL_START_EPOCH = 100  # of the first model; CPL's students start from its weights at that epoch
 

@@ -6,7 +6,6 @@ from typing import Any, Literal, TypeVar
 
 from bangs.calibration.calibrators import ETS, Calibrator
 from bangs.calibration.graph_calibrators import CaGCN
-from bangs.core.choice_checks import check_name
 from bangs.errors import InvalidInput, UnknownName
 from bangs.graphs.augmentations import DropEdges
 from bangs.selection.quotas import Above, TopPerClass
@@ -17,7 +16,8 @@ from bangs.selftraining.defaults import ROUNDS
 from bangs.selftraining.loop import Method
 from bangs.selftraining.methods import CPL_START_EPOCH, METHODS, method, multiview
 from bangs.selftraining.uncertainty import InformationGain
-from bangs.training.model_views import Dropout
+from bangs.training.augmented_prediction import Dropout
+from bangs.utils.setting_checks import check_name
 from bangs.valuation.banzhaf import MSR
 
 T = TypeVar("T")

@@ -6,9 +6,8 @@ from typing import Literal, Protocol
 import torch
 from torch import Tensor
 
-from bangs.core.choice_checks import check_choice
-from bangs.core.number_checks import check_number
 from bangs.core.types import Round
+from bangs.utils.setting_checks import check_choice, check_number
 
 
 class Believe(Protocol):

@@ -12,10 +12,10 @@ from torch import Tensor
 from torch_geometric.data import Data
 
 from bangs.core.metrics import entropy
-from bangs.core.number_checks import check_integer, check_number
 from bangs.core.rng import Streams
 from bangs.core.types import Labels, Model, Round, one_hot
-from bangs.training.model_views import Dropout, ModelView, predict_view
+from bangs.training.augmented_prediction import Dropout, ModelView, predict_view
+from bangs.utils.setting_checks import check_integer, check_number
 
 
 @dataclass(frozen=True)

@@ -5,13 +5,13 @@ from collections.abc import Callable, Sequence
 import torch
 from torch import Tensor
 
-from bangs.core.choice_checks import check_name
 from bangs.core.rng import Streams
 from bangs.errors import InvalidInput
 from bangs.suggestion.coverage import k_centre, pagerank, typical
 from bangs.suggestion.error_reduction import expected_error_reduction
 from bangs.suggestion.expected_banzhaf_values import expected_banzhaf_values
 from bangs.suggestion.strategy_input import StrategyInput
+from bangs.utils.setting_checks import check_name
 
 Strategy = Callable[[StrategyInput, Sequence[int]], Tensor]
 

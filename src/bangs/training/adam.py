@@ -1,7 +1,7 @@
 """Adam by torch's fused kernel, called directly.
 
-`torch.optim.Adam(fused=True)` gives the same bits, but its bookkeeping takes 0.1 to 0.2 ms more per step, which is up
-to a quarter of an epoch of a small model.
+`torch.optim.Adam(fused=True)` takes the same steps to the bit, but its bookkeeping is 5 to 15 % of an epoch of a small
+model on a CPU.
 """
 
 from collections.abc import Sequence
@@ -14,17 +14,18 @@ class Adam:
     """`torch.optim.Adam` with default betas; every weight has its own decay, and all state changes in place."""
 
     def __init__(self, weights: Sequence[Tensor], lr: float, decays: Sequence[float]):
-        self.lr = lr
-        self.weights = list(weights)
-        self.decays = list(decays)
-        self.means = [torch.zeros_like(weight) for weight in weights]
-        self.squares = [torch.zeros_like(weight) for weight in weights]
-        self.steps = [torch.zeros((), device=weight.device) for weight in weights]
+        self.weights, self.lr, self.decays = weights, lr, decays
+        # of every weight: the mean of its gradients, the mean of their squares, and the number of steps
+        self.states = [
+            (torch.zeros_like(weight), torch.zeros_like(weight), torch.zeros((), device=weight.device))
+            for weight in weights
+        ]
 
     def restart(self) -> None:
         """Reset the moments and the number of steps."""
-        for value in (*self.means, *self.squares, *self.steps):
-            value.zero_()
+        for state in self.states:
+            for value in state:
+                value.zero_()
 
     def zero_grad(self) -> None:
         """Remove the gradients."""
@@ -35,23 +36,17 @@ class Adam:
     def step(self) -> None:
         """One step of Adam."""
         for decay in dict.fromkeys(self.decays):
-            self._step(decay)
-
-    def _step(self, decay: float) -> None:
-        """One step for the weights with this decay."""
-        weights, gradients, means, squares, steps = [], [], [], [], []
-        for number, weight in enumerate(self.weights):
-            if weight.grad is not None and self.decays[number] == decay:
-                weights.append(weight)
-                gradients.append(weight.grad)
-                means.append(self.means[number])
-                squares.append(self.squares[number])
-                steps.append(self.steps[number])
-        if not weights:
-            return
-        torch._foreach_add_(steps, 1)
-        torch._fused_adam_(
-            weights, gradients, means, squares, [], steps, lr=self.lr, beta1=0.9, beta2=0.999,
-            weight_decay=decay, eps=1e-8, amsgrad=False, maximize=False,
-        )  # fmt: skip
-        torch.autograd.graph.increment_version(weights)  # torch's kernel does not do it
+            parts = [
+                (weight, weight.grad, *state)
+                for weight, own_decay, state in zip(self.weights, self.decays, self.states, strict=True)
+                if own_decay == decay and weight.grad is not None
+            ]
+            if not parts:
+                continue
+            weights, gradients, means, squares, steps = map(list, zip(*parts, strict=True))
+            torch._foreach_add_(steps, 1)
+            torch._fused_adam_(
+                weights, gradients, means, squares, [], steps, lr=self.lr, beta1=0.9, beta2=0.999,
+                weight_decay=decay, eps=1e-8, amsgrad=False, maximize=False,
+            )  # fmt: skip
+            torch.autograd.graph.increment_version(weights)  # torch's kernel does not do it

@@ -1,6 +1,5 @@
 """Mini-batch training of one run by several processes, each with its pieces of every batch."""
 
-from collections.abc import Iterator, Sequence
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -11,7 +10,6 @@ from bangs.core.rng import Streams
 from bangs.distributed import ranks
 from bangs.nn.dropout import dropout_masks
 from bangs.nn.ensemble import Network
-from bangs.training.epoch_loop import TargetNodes
 from bangs.training.minibatch import MinibatchSession, NodeLoader, prefetch
 from bangs.utils import signals
 
@@ -35,40 +33,32 @@ class DistributedSession(MinibatchSession):
 
     def epoch(self) -> Tensor:
         """One step for every batch and one validation; returns whether the run improved: bool [1]."""
-        rng = Streams(tuple(self.numbers)).at("epoch", self.epochs)
-        batches = self._batches(rng)
-        parts = self._parts(batches, rng)
-        for number, batch in enumerate(batches):
+        plan = self._plan(Streams(tuple(self.numbers)).at("epoch", self.epochs))
+        draws = [partial(self.train_loader.part, index, rng) for pieces in plan for index, _, rng in pieces]
+        parts = prefetch(draws, self.train_loader.sampling.workers)
+        for pieces in plan:
             signals.check()
             self.optimiser.zero_grad()
-            for piece, index in _my_pieces(batch):
-                masks = dropout_masks(rng.at("batch", number, "piece", piece, "noise").numbers(), self.device)
+            for _, share, rng in pieces:
+                masks = dropout_masks(rng.at("noise").numbers(), self.device)
                 part = next(parts)
                 loss = self.network.loss(part.subgraph, part.targets, masks, self.transition)
-                (loss.sum() * (len(index) / sum(map(len, batch)))).backward()
+                (loss.sum() * share).backward()
             ranks.sum_gradients(self.network.parameters())
             self.optimiser.step()
         logits = self._val_logits()
         self.train_loader.sampler.release()
         return self._update_best(logits)
 
-    def _batches(self, rng: Streams) -> list[Sequence[Tensor]]:
-        """The positions of every batch's nodes, in pieces."""
-        order = self.train_loader.order(rng)
-        pieces = self.train_loader.sampling.pieces
-        return [
-            [piece.sort().values for piece in batch.tensor_split(pieces) if len(piece)]
-            for batch in order.split(self.train_loader.sampling.size)
-        ]
-
-    def _parts(self, batches: list[Sequence[Tensor]], rng: Streams) -> Iterator[TargetNodes]:
-        """This rank's pieces, sampled ahead."""
-        draws = [
-            partial(self.train_loader.part, index, rng.at("batch", number, "piece", piece))
-            for number, batch in enumerate(batches)
-            for piece, index in _my_pieces(batch)
-        ]
-        return prefetch(draws, self.train_loader.sampling.workers)
+    def _plan(self, rng: Streams) -> list[list[tuple[Tensor, float, Streams]]]:
+        """This rank's pieces of every batch: the positions of their nodes, their share of the batch, random numbers."""
+        loader, plan = self.train_loader, []
+        for number, batch in enumerate(loader.order(rng).split(loader.sampling.size)):
+            pieces = [piece.sort().values for piece in batch.tensor_split(loader.sampling.pieces) if len(piece)]
+            mine = [(piece, pieces[piece]) for piece in ranks.shard(len(pieces))]
+            batch_rng = rng.at("batch", number, "piece")
+            plan.append([(index, len(index) / len(batch), batch_rng.at(piece)) for piece, index in mine])
+        return plan
 
     def _val_logits(self) -> Tensor:
         """The logits of the validation nodes [1, n, C]; each rank computes its batches, which are always the same."""
@@ -81,7 +71,3 @@ class DistributedSession(MinibatchSession):
             for number, part in zip(my_batches, prefetch(draws, loader.sampling.workers), strict=True):
                 logits[:, batches[number].to(self.device)] = self.network(part.subgraph)
         return ranks.all_reduce(logits)
-
-
-def _my_pieces(batch: Sequence[Tensor]) -> list[tuple[int, Tensor]]:
-    return [(piece, batch[piece]) for piece in ranks.shard(len(batch))]

@@ -114,7 +114,7 @@ class TrainingSession(ABC):
         """Update early stopping by the validation logits [R, n, C]; returns which runs improved: bool [R]."""
         part, settings = self.val_nodes.targets, self.settings
         if kernels.serves(logits):
-            from bangs.kernels.epoch import update_best
+            from bangs.kernels.early_stopping import update_best
 
             state = (self.accuracy, self.nll, self.last_progress, self.best_epoch, self.epoch_count, self.unfinished)
             return update_best(logits, part.target, part.counts, state, settings.patience, settings.monitor)
@@ -134,21 +134,28 @@ class TrainingSession(ABC):
         torch.where(improved, self.epoch_count, self.best_epoch, out=self.best_epoch)
         return improved
 
+    def _keep_best(self, improved: Tensor) -> None:
+        """Copy the weights of the runs that improved."""
+        for name, value in self.network.state_dict().items():
+            if kernels.serves(value):
+                from bangs.kernels.early_stopping import copy_improved
+
+                copy_improved(improved, value, self.best_weights[name])
+            else:
+                pick = improved.view(-1, *[1] * (value.dim() - 1))
+                torch.where(pick, value, self.best_weights[name], out=self.best_weights[name])
+
 
 class EagerSession(TrainingSession):
-    """Runs epochs one by one; copies the weights of runs that improved."""
+    """Runs epochs one by one."""
 
     def train(self, limit: int, *, patient: bool = False) -> None:
         while self.epochs < limit and (patient or self.unfinished.any()):
             signals.check()
             improved = self.epoch()
             self.epochs += 1
-            if improved.all():
-                for name, value in self.network.state_dict().items():
-                    self.best_weights[name].copy_(value)
-            elif improved.any():
-                for name, value in self.network.state_dict().items():
-                    self.best_weights[name][improved] = value[improved]
+            if improved.any():
+                self._keep_best(improved)
 
 
 class CapturedSession(TrainingSession):
@@ -171,7 +178,7 @@ class CapturedSession(TrainingSession):
             count = min(SYNC_EVERY, limit - self.epochs)
             for _ in range(count):
                 if self.graph is None:
-                    self._epoch_and_keep_best()
+                    self._keep_best(self.epoch())
                 else:
                     self.graph.replay()
             self.epochs += count
@@ -179,17 +186,6 @@ class CapturedSession(TrainingSession):
                 self.active.copy_(self.unfinished)
                 if not self.unfinished.any():
                     return
-
-    def _epoch_and_keep_best(self) -> None:
-        improved = self.epoch()
-        for name, value in self.network.state_dict().items():
-            if kernels.serves(value):
-                from bangs.kernels.epoch import copy_improved
-
-                copy_improved(improved, value, self.best_weights[name])
-            else:
-                pick = improved.view(-1, *[1] * (value.dim() - 1))
-                torch.where(pick, value, self.best_weights[name], out=self.best_weights[name])
 
     def _capture(self) -> None:
         """Record one epoch as a CUDA graph, then restore what the warm-up changed."""
@@ -200,35 +196,31 @@ class CapturedSession(TrainingSession):
             stream.wait_stream(torch.cuda.current_stream())
             with torch.cuda.stream(stream):
                 for _ in range(3):
-                    self._epoch_and_keep_best()
+                    self._keep_best(self.epoch())
             torch.cuda.current_stream().wait_stream(stream)
             graph = torch.cuda.CUDAGraph()
             for generator in self.masks.generators:
                 graph.register_generator_state(generator)
             self.optimiser.zero_grad()
             with torch.cuda.graph(graph):
-                self._epoch_and_keep_best()
+                self._keep_best(self.epoch())
             self.graph = graph
         except RuntimeError as reason:
             log.debug("%s cannot be captured as a CUDA graph: %s", type(self.network).__name__, reason)
             torch.cuda.synchronize()
             for generator in (torch.cuda.default_generators[torch.cuda.current_device()], *self.masks.generators):
-                _reset_state(generator)
+                # a fresh state, since a capture that failed keeps the old one
+                generator.graphsafe_set_state(torch.Generator(generator.device).graphsafe_get_state())
         self.network.load(start)
         self.begin(numbers, self.transition)
 
 
-def _reset_state(generator: torch.Generator) -> None:
-    """Give a generator a fresh state, since a capture that failed keeps the old one."""
-    generator.graphsafe_set_state(torch.Generator(generator.device).graphsafe_get_state())
-
-
-def _optimiser(network: Network, settings: "Trainer", active: Tensor) -> "Adam | kernels.epoch.Adam":
+def _optimiser(network: Network, settings: "Trainer", active: Tensor) -> "Adam | kernels.adam.Adam":
     """Adam by our own kernel if it is available, else by torch."""
     named = dict(network.named_parameters())
     weights, decays = list(named.values()), [settings.weight_decay * network.decay(name) for name in named]
     if kernels.serves(*weights):
-        from bangs.kernels.epoch import Adam as Fused
+        from bangs.kernels.adam import Adam as Fused
 
         return Fused(weights, settings.lr, decays, active)
     return Adam(weights, settings.lr, decays)

@@ -15,7 +15,6 @@ from bangs.graphs.sparse import Pattern, Sparse
 from bangs.graphs.store import mapped, release
 from bangs.nn.dropout import DropoutMasks
 from bangs.nn.ensemble import Network
-from bangs.nn.subgraphs import Features
 from bangs.training.neighbour_sampling import Sampler
 from bangs.utils import signals
 
@@ -42,7 +41,7 @@ class Layerwise:
         buffers: list[Tensor] = []
         for rows in self._rows(sampler, runs):
             signals.check()
-            h = network.stage(0, _features(sampler, rows, runs, device), masks).expand(runs, -1, -1)
+            h = network.stage(0, sampler.features(rows, device, runs), masks).expand(runs, -1, -1)
             buffers = buffers or self._buffers(h, nodes, last=hops == 0)
             _store(buffers, rows, h)
             sampler.release()
@@ -99,13 +98,6 @@ def _store(buffers: Sequence[Tensor], rows: slice, h: Tensor) -> None:
         buffer[:, rows] = h[..., start : start + buffer.shape[2]]
         start += buffer.shape[2]
         release(buffer)
-
-
-def _features(sampler: Sampler, rows: slice, runs: int, device: torch.device) -> Features:
-    parts = sampler.features(rows, device)
-    if isinstance(parts.stored, Tensor) or runs == 1:
-        return Features(runs, parts.stored)
-    return Features(runs, parts.stored.repeat(runs))
 
 
 def _gather(sampler: Sampler, scale: Tensor, buffers: Sequence[Tensor], rows: slice) -> Tensor:

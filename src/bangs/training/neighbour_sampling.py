@@ -9,12 +9,12 @@ import torch
 from torch import Tensor
 from torch_geometric.data import Data
 
-from bangs.core.number_checks import check_integer
 from bangs.errors import InvalidInput
 from bangs.graphs.neighbours import NeighbourLists, ragged_index
 from bangs.graphs.sparse import Normalise, Pattern, Sparse, degree_scale, row_pointers
 from bangs.graphs.store import release
 from bangs.nn.subgraphs import Features, Subgraph, feature_rows_for_sampling
+from bangs.utils.setting_checks import check_integer
 
 ALL = -1  # fan-out: all neighbours
 
@@ -99,13 +99,10 @@ class Sampler:
             hops.insert(0, hop if hop.device == torch.device(device) else hop.to(device))
         return Subgraph(1, self.features(outputs, device), tuple(hops))
 
-    def features(self, nodes: Tensor | slice, device: torch.device | str) -> Features:
-        """The features of some nodes on a device."""
-        rows: Any = nodes
-        if isinstance(self.x, Tensor):
-            # indexing a mapped matrix reads only these rows
-            return Features(1, self.x[rows].to(device).float()[None])
-        return Features.of(self.x[rows.cpu().numpy() if isinstance(nodes, Tensor) else rows], 1, torch.device(device))
+    def features(self, nodes: Tensor | slice, device: torch.device | str, runs: int = 1) -> Features:
+        """The features of some nodes on a device; of a mapped matrix only these rows are read."""
+        rows: Any = nodes.cpu().numpy() if isinstance(nodes, Tensor) and not isinstance(self.x, Tensor) else nodes
+        return Features.of(self.x[rows], runs, torch.device(device))
 
     def scale(self, nodes: Tensor) -> Tensor:
         """The normalisation factor of some nodes' rows, and of their columns if it is symmetric: float [n]."""

@@ -3,9 +3,9 @@
 from dataclasses import replace
 from typing import Any
 
-from bangs.core.choice_checks import check_name
 from bangs.nn.models import APPNP, GAT, GCN, GCNII, GIN, GRAND, MODELS, SGC, Architecture, GraphSAGE
 from bangs.training.trainer import Trainer
+from bangs.utils.setting_checks import check_name
 
 PRESETS = ("paper", "tuned")
 

@@ -25,7 +25,7 @@ class Teacher:
     validation: Tensor  # float [R], accuracy on the validation nodes
     epochs: Tensor  # long [R], the epoch of the best weights
     sound: Tensor  # bool [R], False where training diverged
-    early: dict[str, Tensor] | None = None  # the weights of `FitRequest.early`, to start a student from
+    early: dict[str, Tensor] | None = None  # the weights of an early epoch, to start a student from
 
     def predict(self, graph: Data | Sequence[Data]) -> Prediction:
         """Logits [R, N, C] of every node; a sequence holds one graph per run."""

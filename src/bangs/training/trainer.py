@@ -10,8 +10,6 @@ import torch
 from torch import Tensor
 from torch_geometric.data import Data
 
-from bangs.core.choice_checks import check_choice
-from bangs.core.number_checks import check_integer, check_number
 from bangs.core.rng import Streams
 from bangs.core.types import Labels, Prediction, Task
 from bangs.distributed import ranks
@@ -30,6 +28,7 @@ from bangs.training.minibatch import MinibatchSession, NodeLoader
 from bangs.training.neighbour_sampling import Sampler, Sampling
 from bangs.training.precomputed_hop import FirstHop
 from bangs.training.teacher import Teacher
+from bangs.utils.setting_checks import check_choice, check_integer, check_number
 from bangs.utils.torch_modes import default_torch_modes
 
 WHOLE_GRAPH_FROM = 0.7  # share of labelled nodes above which a subgraph saves nothing
@@ -40,10 +39,10 @@ class Trainer:
     """Full-batch training with Adam and early stopping; every run keeps its weights of the best validation accuracy.
 
     Ties are broken by the lower validation loss. A run stops when its accuracy has not improved for `patience` epochs.
-    With `monitor = "loss"` both rules use the validation loss alone. `TrainingSession` implements them, on a GPU
-    `kernels/epoch.py`. With `subgraph = "needed"` an epoch computes only the nodes that influence the loss or the
-    validation score; a GPU does so if the features are dense enough. `"whole"` always computes the whole graph, so that
-    dropout does not depend on which nodes are labelled. With `batches` an epoch takes a step for every batch of
+    With `monitor = "loss"` both rules use the validation loss alone. `TrainingSession` implements them, on a GPU with
+    `kernels/early_stopping.py`. With `subgraph = "needed"` an epoch computes only the nodes that influence the loss or
+    the validation score; a GPU does so if the features are dense enough. `"whole"` always computes the whole graph, so
+    that dropout does not depend on which nodes are labelled. With `batches` an epoch takes a step for every batch of
     labelled nodes, each with a sampled neighbourhood, one run at a time, of models with a fixed number of hops.
     """
 
@@ -87,27 +86,6 @@ def _has_build(model: object) -> bool:
     """Whether `model.build` can be called; not for a class such as GCN instead of GCN(), unless it is static."""
     build = getattr_static(model, "build", None)
     return build is not None and (not isinstance(model, type) or isinstance(build, staticmethod | classmethod))
-
-
-@dataclass(frozen=True, eq=False)
-class FitRequest:
-    """The arguments of one fit of R models."""
-
-    labels: Labels  # [R, N]
-    rng: Streams
-    start: dict[str, Tensor] | None = None  # initial weights; None = fresh ones
-    transition: Tensor | None = None  # [R, C, C], corrects the loss
-    early: int | None = None  # an epoch whose weights are kept besides the best
-
-    def only(self, run: int) -> "FitRequest":
-        """The arguments of one run."""
-        return FitRequest(
-            self.labels.only([run]),
-            self.rng.only([run]),
-            None if self.start is None else {name: value[[run]] for name, value in self.start.items()},
-            None if self.transition is None else self.transition[[run]],
-            self.early,
-        )
 
 
 class Learner:
@@ -162,28 +140,39 @@ class Learner:
         """
         if len(rng) != self.task.runs:
             raise InvalidInput(f"{len(rng)} random streams for {self.task.runs} runs; there must be one per run")
-        request = FitRequest(labels, rng, start, transition, early)
         batches = self.trainer.batches
         # so a run draws the same numbers alone and in a batch; on a CPU one run also fits the cache better than all
         one_run_each = self.task.runs > 1 and (batches is not None or self.task.device.type == "cpu")
         if one_run_each:
-            learners = enumerate(self._single_run_learners)
-            teacher = Teacher.concat(self, [learner._train(request.only(run)) for run, learner in learners])
+            teachers = []
+            for run, learner in enumerate(self._single_run_learners):
+                run_start = None if start is None else {name: value[[run]] for name, value in start.items()}
+                run_transition = None if transition is None else transition[[run]]
+                teachers.append(learner._train(labels.only([run]), rng.only([run]), run_start, run_transition, early))
+            teacher = Teacher.concat(self, teachers)
         else:
-            teacher = self._train(request)
+            teacher = self._train(labels, rng, start, transition, early)
         return teacher if batches is None or batches.exact else self._with_exact_accuracy(teacher)
 
-    def _train(self, request: FitRequest) -> Teacher:
-        fresh = self.trainer.model.build(self._width, self.task.classes, request.rng)
-        self.network.load(fresh.weights() if request.start is None else request.start)
-        session = self._session(request.labels, request.transition)
-        session.begin(request.rng.at("dropout").numbers(), request.transition)
-        limit, early = self.trainer.epochs, None
+    def _train(
+        self,
+        labels: Labels,
+        rng: Streams,
+        start: dict[str, Tensor] | None,
+        transition: Tensor | None,
+        early: int | None,
+    ) -> Teacher:
+        """The models of all runs, trained in one session."""
+        fresh = self.trainer.model.build(self._width, self.task.classes, rng)
+        self.network.load(fresh.weights() if start is None else start)
+        session = self._session(labels, transition)
+        session.begin(rng.at("dropout").numbers(), transition)
+        early_weights = None
         with matmul_precision(self.trainer.precision), flush_denormals():
-            if request.early is not None:
-                session.train(min(request.early, limit), patient=True)
-                early = self.network.weights()
-            session.train(limit)
+            if early is not None:
+                session.train(min(early, self.trainer.epochs), patient=True)
+                early_weights = self.network.weights()
+            session.train(self.trainer.epochs)
         # ranks learn the same weights, but on GPUs not to the last bit
         return Teacher(
             self,
@@ -191,7 +180,7 @@ class Learner:
             ranks.broadcast(session.accuracy.clone()),
             ranks.broadcast(session.best_epoch.clone()),
             ranks.broadcast(session.sound()),
-            None if early is None else ranks.broadcast_weights(early),
+            None if early_weights is None else ranks.broadcast_weights(early_weights),
         )
 
     def predict(

@@ -1,1 +1,1 @@
-"""Things any program needs: files, signals, devices, determinism, safe CSV and text."""
+"""Things any program needs: files, signals, devices, determinism, safe CSV and text, checks of settings."""

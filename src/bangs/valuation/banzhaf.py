@@ -6,13 +6,12 @@ k − 1 members, each weighing the same.
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from numbers import Integral
 from typing import Literal, Protocol
 
 import torch
 from torch import Tensor
 
-from bangs.errors import InvalidInput
+from bangs.utils.setting_checks import check_choice, check_integer
 from bangs.valuation import coalitions
 
 Generators = Sequence[torch.Generator]
@@ -80,9 +79,8 @@ class MSR:
     without: Literal["smaller", "all"] = "smaller"
 
     def __post_init__(self) -> None:
-        _check_samples(self)
-        if not isinstance(self.without, str) or self.without not in ("smaller", "all"):
-            raise InvalidInput(f"MSR.without must be one of smaller, all, got '{self.without}'")
+        check_integer("MSR.samples", self.samples, least=1)
+        check_choice("MSR.without", self.without, ("smaller", "all"))
 
     def __call__(self, game: Game, k: int, generators: Generators) -> Values:
         members = coalitions.draw(game.players, k, self.samples, generators)
@@ -104,7 +102,8 @@ class WLS:
     samples: int | None = None
 
     def __post_init__(self) -> None:
-        _check_samples(self)
+        if self.samples is not None:
+            check_integer("WLS.samples", self.samples, least=1)
 
     def __call__(self, game: Game, k: int, generators: Generators) -> Values:
         count = self.samples or max(1000, 5 * game.players)
@@ -124,7 +123,7 @@ class Marginals:
     samples: int = 16
 
     def __post_init__(self) -> None:
-        _check_samples(self)
+        check_integer("Marginals.samples", self.samples, least=1)
 
     def __call__(self, game: Game, k: int, generators: Generators) -> Values:
         coalitions.check(game.players, k)
@@ -146,7 +145,7 @@ class Gradient:
     samples: int = 32
 
     def __post_init__(self) -> None:
-        _check_samples(self)
+        check_integer("Gradient.samples", self.samples, least=1)
 
     def __call__(self, game: Game, k: int, generators: Generators) -> Values:
         coalitions.check(game.players, k)
@@ -271,14 +270,3 @@ def _moments(worth: Tensor, weight: Tensor) -> tuple[Tensor, Tensor]:
     effective_count = total**2 / (weight**2).sum(1)
     unbiased = square * effective_count / (effective_count - 1)
     return mean, torch.where(effective_count > 1.001, unbiased, float("nan"))
-
-
-def _check_samples(estimator: "MSR | WLS | Marginals | Gradient") -> None:
-    samples: object = estimator.samples
-    name = f"{type(estimator).__name__}.samples"
-    if samples is None and isinstance(estimator, WLS):
-        return
-    if isinstance(samples, bool) or not isinstance(samples, Integral):
-        raise InvalidInput(f"{name} must be a whole number, got {samples!r}")
-    if samples < 1:
-        raise InvalidInput(f"{name} must be at least 1, got {samples}")

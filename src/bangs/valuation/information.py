@@ -7,6 +7,7 @@ from functools import cached_property, wraps
 import torch
 from torch import Tensor
 
+from bangs.distributed import ranks
 from bangs.errors import InvalidInput, OutOfMemory, ran_out_of_memory
 from bangs.graphs.pagerank import Operator
 from bangs.graphs.pagerank_push import Pairs
@@ -43,6 +44,23 @@ def _within_memory(compute: GameFunction) -> GameFunction:
     return call
 
 
+def _shared_by_ranks(compute: GameFunction) -> GameFunction:
+    """The same function; of a shared game each rank computes its shard of the coalitions, and all get their sum."""
+
+    @wraps(compute)
+    def call(game: "Information", members: Tensor) -> Tensor:
+        if not game.shared:
+            return compute(game, members)
+        shard = torch.tensor(ranks.shard(members.shape[1]), dtype=torch.long, device=members.device)
+        # a rank without a coalition computes one too, for its shape
+        own = compute(game, members[:, shard] if len(shard) else members[:, :1])
+        result = own.new_zeros(len(own), members.shape[1], *own.shape[2:])
+        result[:, shard] = own[:, : len(shard)]
+        return ranks.all_reduce(result)
+
+    return call
+
+
 @dataclass(frozen=True, eq=False)
 class Information:
     """How confident and how diverse the student's predictions would be if a coalition of players were adopted.
@@ -67,6 +85,7 @@ class Information:
     tolerance: float
     budget: int  # bytes; for the columns [N, K] of one run it may be exceeded
     seeds: tuple[int, ...] = ()  # for the sampled nodes on a large graph, one per run
+    shared: bool = False  # whether all ranks compute the coalitions together, see `shared_game`
     shared_base: Tensor | None = None  # P X̂(∅) [D, R, N], where several ranks have computed it together
     shared_pairs: tuple[Pairs, ...] = ()  # the players' columns of every run, computed in the same way
 
@@ -123,6 +142,7 @@ class Information:
         run_bytes = self.logits.shape[1] * (COLUMN_BYTES * self.players + NUMBER_BYTES * self.width)
         return max(1, min(RUNS_AT_ONCE.get(self.device.type, self.runs), self.budget // run_bytes))
 
+    @_shared_by_ranks
     @_within_memory
     def __call__(self, members: Tensor) -> Tensor:
         """U of coalitions [R, B, K], members to any degree in [0, 1]: float64 [R, B]."""
@@ -134,6 +154,7 @@ class Information:
             worths.append(torch.cat([influence.worth(part, self.budget) for part in parts], dim=1))
         return torch.cat(worths)
 
+    @_shared_by_ranks
     @_within_memory
     def marginals(self, members: Tensor) -> Tensor:
         """U(S ∪ i) − U(S∖i) of coalitions bool [R, B, K]: float32 [R, B, K].
@@ -149,6 +170,7 @@ class Information:
             changes.append(torch.cat([influence.marginals(part, strong_pairs, self.budget) for part in parts], dim=1))
         return torch.cat(changes)
 
+    @_shared_by_ranks
     @_within_memory
     def gradient(self, members: Tensor) -> Tensor:
         """∂U/∂mᵢ at memberships [R, B, K]: float32 [R, B, K], without the players' columns.

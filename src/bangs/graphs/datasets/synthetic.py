@@ -8,11 +8,11 @@ import scipy.sparse as sp
 import torch
 from torch_geometric.data import Data
 
-from bangs.core.number_checks import check_number
 from bangs.core.rng import Streams
 from bangs.errors import InvalidInput
 from bangs.graphs.edges import distinct
 from bangs.graphs.sparse import to_torch
+from bangs.utils.setting_checks import check_number
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]

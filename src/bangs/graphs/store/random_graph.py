@@ -5,12 +5,12 @@ from dataclasses import dataclass, fields
 import numpy as np
 import numpy.typing as npt
 
-from bangs.core.number_checks import check_number
 from bangs.core.rng import Streams
 from bangs.errors import InvalidInput, UnknownName
 from bangs.graphs.store.edge_sort import EdgeSorter
 from bangs.graphs.store.manifest import MAX_NODES, Manifest
 from bangs.graphs.store.writer import Writer
+from bangs.utils.setting_checks import check_number
 
 PREFIX = "synthetic:"
 _CHUNK = 2**21  # edges or rows drawn at once

@@ -4,10 +4,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, fields, replace
 from typing import Literal
 
-from bangs.core.choice_checks import check_choice
 from bangs.errors import InvalidInput
 from bangs.graphs.tables.fitted_encoding import Encoding
 from bangs.graphs.tables.table import Limits, Table
+from bangs.utils.setting_checks import check_choice
 
 SCALES = ("auto", "standard", "none")
 UNKNOWN_EDGES = ("refuse", "drop", "add")

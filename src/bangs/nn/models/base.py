@@ -6,9 +6,9 @@ from typing import ClassVar, Protocol
 
 from torch import nn
 
-from bangs.core.number_checks import check_integer, check_number
 from bangs.core.rng import Streams
 from bangs.nn.ensemble import Network
+from bangs.utils.setting_checks import check_integer, check_number
 
 _SIZES = ("hidden", "layers", "heads", "hops", "steps", "order", "samples")
 _WITHIN = {

@@ -49,13 +49,10 @@ class _Deep(Network):
         return self.settings.decay if name.startswith("weight.") else 1.0
 
     def forward(self, subgraph: Subgraph, masks: DropoutMasks | None = None) -> Tensor:
-        h = self._hidden(subgraph, masks)
+        h = self.embed(subgraph, masks)
         return batched_matmul(h if masks is None else masks.drop(h, self.settings.dropout), self.last) + self.last_bias
 
-    def embed(self, subgraph: Subgraph) -> Tensor:
-        return self._hidden(subgraph, None)
-
-    def _hidden(self, subgraph: Subgraph, masks: DropoutMasks | None) -> Tensor:
+    def embed(self, subgraph: Subgraph, masks: DropoutMasks | None = None) -> Tensor:
         rate = self.settings.dropout
         start = h = (subgraph.features.drop(masks, rate).matmul(self.first) + self.first_bias).relu()
         for layer, weight in enumerate(self.weight):

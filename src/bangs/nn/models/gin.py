@@ -51,14 +51,11 @@ class _Isomorphism(Network):
         self._sparse_max: WeakKeyDictionary[Pattern, tuple[Pattern, SparseNeighbourMax]] = WeakKeyDictionary()
 
     def forward(self, subgraph: Subgraph, masks: DropoutMasks | None = None) -> Tensor:
-        h = self._hidden(subgraph, masks)
+        h = self.embed(subgraph, masks)
         h = h if masks is None else masks.drop(h, self.settings.dropout)
         return batched_matmul(self._mixed(subgraph, 1, h), self.weight[1]) + self.bias[1]
 
-    def embed(self, subgraph: Subgraph) -> Tensor:
-        return self._hidden(subgraph, None)
-
-    def _hidden(self, subgraph: Subgraph, masks: DropoutMasks | None) -> Tensor:
+    def embed(self, subgraph: Subgraph, masks: DropoutMasks | None = None) -> Tensor:
         stored = subgraph.features.drop(masks, self.settings.dropout).stored
         mixed = self._mixed_sparse(subgraph, stored) if isinstance(stored, Sparse) else self._mixed(subgraph, 0, stored)
         h: Tensor = Features(subgraph.runs, mixed).matmul(self.weight[0]) + self.bias[0]

@@ -6,7 +6,6 @@ from typing import Literal
 import torch
 from torch import Tensor
 
-from bangs.core.choice_checks import check_choice
 from bangs.core.rng import Streams
 from bangs.nn.dropout import DropoutMasks
 from bangs.nn.ensemble import Network
@@ -16,6 +15,7 @@ from bangs.nn.models.base import Checked
 from bangs.nn.models.batch_norm import BatchNorm
 from bangs.nn.models.perceptron import Perceptron
 from bangs.nn.subgraphs import Subgraph
+from bangs.utils.setting_checks import check_choice
 
 CPU_COLUMNS = 64  # that a CPU propagates together, so that they fit its cache
 

@@ -1,13 +1,13 @@
-"""Predictions of a trained model for a changed graph, or with dropout on (Monte Carlo dropout)."""
+"""Predictions of a trained model under a view: of an augmented graph, or with dropout on (Monte Carlo dropout)."""
 
 from dataclasses import dataclass
 
 from torch_geometric.data import Data
 
-from bangs.core.number_checks import check_number
 from bangs.core.rng import Streams
 from bangs.core.types import Model, Prediction
 from bangs.graphs.augmentations import Same, View
+from bangs.utils.setting_checks import check_number
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""A setting that must be a number says so, whatever came."""
+"""A setting that must be a number, or one of a few words, says so, whatever came."""
 
 import re
 
@@ -8,8 +8,19 @@ import pytest
 import torch
 
 import bangs
-from bangs.core.number_checks import check_integer, check_number
+from bangs.calibration.calibrators import calibrator
 from bangs.errors import InvalidInput, UnknownName
+from bangs.nn.models.grand import GRAND
+from bangs.selection.scores import Agreement, Banzhaf
+from bangs.selftraining.loss_weights import BanzhafWeight
+from bangs.selftraining.methods import method
+from bangs.selftraining.published_settings import authors
+from bangs.selftraining.soft_labels import Sharpen
+from bangs.suggestion.strategies import strategy
+from bangs.training.presets import trainer
+from bangs.training.trainer import Trainer
+from bangs.utils.setting_checks import check_integer, check_number
+from bangs.valuation.banzhaf import MSR
 from tests.conftest import two_rings
 
 
@@ -22,7 +33,7 @@ def test_what_is_no_whole_number_is_refused(value: object) -> None:
 @pytest.mark.parametrize(("value", "within"), [(0, "(0, 1]"), (1.5, "(0, 1]"), (1, "[0, 1)"), (float("nan"), "[0, 2)")])
 def test_a_number_outside_its_interval_is_refused_with_the_interval(value: float, within: str) -> None:
     with pytest.raises(InvalidInput, match=re.escape(f"Part.rate must lie in {within}, got {value}")):
-        check_number("Part.rate", 0.5, value, within=within)
+        check_number("Part.rate", value, within=within)
     check_number("Part.rate", 0.5, within=within)
 
 
@@ -31,13 +42,13 @@ def test_a_number_outside_its_interval_is_refused_with_the_interval(value: float
 )
 def test_an_interval_without_an_end_is_said_in_words(value: float, within: str, rule: str) -> None:
     with pytest.raises(InvalidInput, match=f"Part.rate must {rule}, got {value}"):
-        check_number("Part.rate", 0.5, value, within=within)
+        check_number("Part.rate", value, within=within)
 
 
 def test_a_whole_number_below_the_least_is_refused() -> None:
-    check_integer("Part.k", 1, 2, least=1)
+    check_integer("Part.k", 1, least=1)
     with pytest.raises(InvalidInput, match=r"Part\.k must be at least 1, got 0"):
-        check_integer("Part.k", 1, 0, least=1)
+        check_integer("Part.k", 0, least=1)
 
 
 @pytest.mark.parametrize("value", [pd.NA, None, "yes", 1, np.array([True])])
@@ -50,7 +61,12 @@ def test_directed_is_true_or_false(value: object) -> None:
 @pytest.mark.parametrize("value", [3, np.int64(3), np.uint8(3), 10**30])
 def test_every_whole_number_is_one(value: int) -> None:
     check_integer("Top.k", value)
-    check_number("Top.k", value, 0.5, np.float32(0.5), float("inf"))
+    check_number("Top.k", value)
+
+
+@pytest.mark.parametrize("value", [0.5, np.float32(0.5), float("inf")])
+def test_every_real_number_is_one(value: float) -> None:
+    check_number("Top.floor", value)
 
 
 @pytest.mark.parametrize(
@@ -110,3 +126,33 @@ def test_a_class_in_place_of_a_calibrator_and_na_in_place_of_a_word_are_named() 
         bangs.SelfTrainingClassifier(selector=len).fit(two_rings())
     with pytest.raises(InvalidInput, match=r"Method\.start must be one of fresh, teacher, got '<NA>'"):
         bangs.Method(start=pd.NA)
+
+
+ODD = pytest.mark.parametrize("value", [pd.NA, np.array(["a", "b"]), [], {}, 3, object], ids=str)
+
+
+@ODD
+@pytest.mark.parametrize(
+    ("part", "setting"),
+    [
+        *((Agreement, "space"), (Banzhaf, "normalise"), (Sharpen, "shares"), (BanzhafWeight, "scale")),
+        *((GRAND, "spread"), (MSR, "without"), (Trainer, "monitor"), (Trainer, "subgraph"), (Trainer, "precision")),
+    ],
+)
+def test_every_part_names_a_setting_that_is_no_word_of_its_own(part: type, setting: str, value: object) -> None:
+    with pytest.raises(InvalidInput, match=rf"{part.__name__}\.{setting} must be one of "):
+        part(**{setting: value})
+
+
+@ODD
+@pytest.mark.parametrize("setting", ["method", "preset", "features", "teacher", "device"])
+def test_a_fit_names_a_setting_that_is_no_word_of_its_own(setting: str, value: object) -> None:
+    with pytest.raises(UnknownName, match=f"^{setting} '.*' is unknown"):
+        bangs.SelfTrainingClassifier(**{setting: value}).fit(two_rings())
+
+
+@ODD
+def test_a_name_that_is_none_is_unknown(value: object) -> None:
+    for ask in (calibrator, method, strategy, trainer, lambda name: authors(name, "cora")):
+        with pytest.raises(UnknownName, match="is unknown"):
+            ask(value)  # type: ignore[arg-type]

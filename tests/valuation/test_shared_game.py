@@ -1,4 +1,4 @@
-"""The distributed game in one process; tests/distributed/test_ranks.py runs it in two."""
+"""A shared game in one process; tests/distributed/test_ranks.py runs it in two."""
 
 import pytest
 import torch
@@ -6,7 +6,7 @@ from torch_geometric.data import Data
 
 from bangs.distributed import ranks
 from bangs.graphs.pagerank_push import Push, PushOperator
-from bangs.valuation.distributed_game import _pairs
+from bangs.valuation.shared_game import _pairs
 
 
 @pytest.fixture
