@@ -32,8 +32,8 @@ from bangs.nn.models import GCN
 from bangs.training.neighbour_sampling import Sampling
 from bangs.training.trainer import Learner, Trainer
 from bangs.valuation.banzhaf import DEFAULT, ESTIMATORS
+from bangs.valuation.distributed_information import share
 from bangs.valuation.information import Information
-from bangs.valuation.shared_game import share
 from measuring import options, peak_bytes, power, show
 
 LABELLED = 10_000

@@ -15,8 +15,8 @@ if TYPE_CHECKING:  # what the package offers; at run time each name is imported 
     from bangs.core.types import Labels, Prediction, Ranking, Round, Split, Task
     from bangs.errors import BangsError, InvalidInput, UnknownName
     from bangs.estimator.classifier import SelfTrainingClassifier
+    from bangs.estimator.cross_validation import LabelMask, cross_validate
     from bangs.estimator.fit_checkpoints import Keeper
-    from bangs.estimator.model_selection import LabelMask, cross_validate
     from bangs.estimator.node_rows import NodeRows
     from bangs.experiments.experiment import Experiment
     from bangs.experiments.reproduce import reproduce

@@ -12,7 +12,7 @@ import pytest
 import bangs as package
 from bangs import Experiment, SelfTrainingClassifier
 from bangs.cli.commands import NAMES, load
-from bangs.utils import checkout
+from bangs.utils import git_version
 from tests import ROOT
 from tests.cli.invoke import bangs
 
@@ -125,7 +125,7 @@ def test_in_a_checkout_the_version_tells_the_commit(tmp_path: Path, monkeypatch:
         pytest.skip("these are not the files of a checkout")
     told = bangs("--version").out.rstrip().removesuffix(")").removesuffix("-dirty")
     assert told.endswith(f" ({process.stdout.strip()}")
-    monkeypatch.setattr(checkout, "_HERE", tmp_path / "checkout.py")  # as in a wheel
+    monkeypatch.setattr(git_version, "_HERE", tmp_path / "git_version.py")  # as in a wheel
     assert bangs("--version").out == f"bangs {package.__version__}\n"
 
 

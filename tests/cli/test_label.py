@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from bangs.runs import read_run
-from bangs.runs.sealed_json import seal, unseal
+from bangs.runs.checksummed_json import read_checksummed, write_checksummed
 from tests.cli.invoke import bangs
 from tests.labelling.folders import Command, answers_in, queue_folder, small_graph
 
@@ -221,9 +221,9 @@ def test_a_strangers_note_of_its_tables_is_refused_in_a_sentence(
 ) -> None:
     fit = tmp_path / "fit"
     fit.mkdir()
-    content = unseal(fitted / "fit" / "tables.json")
+    content = read_checksummed(fitted / "fit" / "tables.json")
     assert content is not None
-    seal(fit / "tables.json", {**content, "path": str(fitted / "graph"), name: value})
+    write_checksummed(fit / "tables.json", {**content, "path": str(fitted / "graph"), name: value})
     result = bangs("label", fit, "--out", tmp_path / "out", "--prepare", *QUICK)
     assert result.code == 2
     assert "tables.json' is not as `bangs fit` writes it" in result.err
@@ -234,10 +234,10 @@ def test_a_strangers_note_of_its_tables_is_refused_in_a_sentence(
 def test_a_fit_that_names_a_strange_place_gets_a_sentence_that_tells_nothing_of_it(
     fitted: Path, tmp_path: Path, path: str
 ) -> None:
-    content = unseal(fitted / "fit" / "tables.json")
+    content = read_checksummed(fitted / "fit" / "tables.json")
     assert content is not None
     for names in ({"path": path}, {"path": str(fitted / "graph"), "labels": [path]}):
-        seal(tmp_path / "tables.json", {**content, **names})
+        write_checksummed(tmp_path / "tables.json", {**content, **names})
         result = bangs("label", tmp_path, "--out", tmp_path / "out", "--prepare", *QUICK)
         assert result.code == 2
         assert result.err.startswith("bangs: ")

@@ -27,8 +27,8 @@ from bangs.training.data_parallel import DistributedSession
 from bangs.training.neighbour_sampling import Sampling
 from bangs.training.presets import trainer
 from bangs.valuation.banzhaf import ESTIMATORS
+from bangs.valuation.distributed_information import share
 from bangs.valuation.information import Information
-from bangs.valuation.shared_game import share
 
 WORDS = "--seeds 1 --rounds 3 --k 4 --candidates 12 --epochs 10 --batch-size 16 --fanout 4,4 --pieces 4"
 

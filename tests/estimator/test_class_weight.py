@@ -18,7 +18,7 @@ from bangs.estimator.folds import Folds, label_weights
 from bangs.estimator.inputs import prepare
 from bangs.estimator.parameters import build_candidates
 from bangs.estimator.stacking import common_factor, member_temperatures, stacking_weights
-from bangs.estimator.tasks import training_data
+from bangs.estimator.training_data import training_data
 from bangs.graphs.datasets.synthetic import citation
 from bangs.selftraining.loss_weights import Balance, Certainty
 from bangs.selftraining.soft_labels import Sharpen

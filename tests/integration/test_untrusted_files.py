@@ -37,7 +37,7 @@ KNOWN = {
     "experiments/user_code.py": {"importlib.util"},  # the file that a person names by --code
     "graphs/datasets/planetoid.py": {"pickle"},  # an unpickler of its own, which admits a few names and no code
     "labelling/refit.py": {"subprocess"},  # this program's own `bangs fit`, on the files the person gave it
-    "utils/checkout.py": {"subprocess"},  # git, with fixed arguments
+    "utils/git_version.py": {"subprocess"},  # git, with fixed arguments
 }
 
 

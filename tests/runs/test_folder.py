@@ -164,11 +164,11 @@ def test_a_crash_while_overwriting_leaves_no_mixture(
             raise KeyboardInterrupt
         real(file, missing_ok)
 
-    def seal(file: Path, content: Any) -> None:
+    def write_checksummed(file: Path, content: Any) -> None:
         if file.stem == fails:
             raise KeyboardInterrupt
 
-    monkeypatch.setattr("bangs.runs.folder.seal", seal)
+    monkeypatch.setattr("bangs.runs.folder.write_checksummed", write_checksummed)
     monkeypatch.setattr(Path, "unlink", unlink)
     with pytest.raises(KeyboardInterrupt):
         RunFolder.create_or_resume(path, {**FIT, "graph": "b"}, resume=False, overwrite=True)

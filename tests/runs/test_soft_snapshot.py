@@ -7,7 +7,7 @@ from bangs.core.types import Split, Task
 from bangs.errors import InvalidInput
 from bangs.nn.models import GCN
 from bangs.report.page_observer import PageObserver
-from bangs.runs.history import is_soft
+from bangs.runs.history_rows import is_soft
 from bangs.runs.snapshot import Snapshot
 from bangs.selftraining.budget import Budget
 from bangs.selftraining.loop import SelfTrainer, State

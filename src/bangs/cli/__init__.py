@@ -10,7 +10,7 @@ from bangs import __version__
 from bangs.cli.commands import HELP_OPTIONS, Commands, memory_advice
 from bangs.cli.usage_errors import UsageError, tell
 from bangs.errors import BangsError, ran_out_of_memory
-from bangs.utils.checkout import describe
+from bangs.utils.git_version import describe
 from bangs.utils.text import escape_controls
 
 app = typer.Typer(

@@ -13,7 +13,7 @@ from bangs.graphs.store import read_user_graph
 from bangs.graphs.tables import UserGraph
 from bangs.graphs.tables.read_options import ReadOptions
 from bangs.labelling.answers import read_answers, with_answers
-from bangs.runs.sealed_json import seal, unseal
+from bangs.runs.checksummed_json import read_checksummed, write_checksummed
 
 FILE = "tables.json"
 _LIST_OPTIONS = ("ignore", "categorical", "unknown", "keep")
@@ -57,14 +57,14 @@ class FittedTables:
             "options": {name: list(value) if name in _LIST_OPTIONS else value for name, value in self.options.items()},
             "learner": {name: saved_parameters.to_json(value) for name, value in params.items()},
         }
-        if unseal(folder / FILE) != content:
-            seal(folder / FILE, content)
+        if read_checksummed(folder / FILE) != content:
+            write_checksummed(folder / FILE, content)
 
 
 def read_fitted_tables(folder: Path) -> tuple[FittedTables, dict[str, Any]]:
     """The tables of the fit in a folder, and the settings of its classifier; raises if the tables do not exist."""
     file = folder / FILE
-    content = unseal(file)
+    content = read_checksummed(file)
     if content is None:
         raise InvalidInput(
             f"'{folder}' does not say which tables it was fitted on (it holds no {FILE}); give them: bangs label TABLES"

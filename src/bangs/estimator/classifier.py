@@ -41,7 +41,7 @@ from bangs.estimator.label_inputs import as_labels, as_sample_weights, in_order,
 from bangs.estimator.linear import LinearTrainer
 from bangs.estimator.members import View
 from bangs.estimator.parameters import build_candidates, without_effect
-from bangs.estimator.tasks import TrainingData, settle_class_weights, tasks_of, training_data
+from bangs.estimator.training_data import TrainingData, settle_class_weights, tasks_of, training_data
 from bangs.graphs.splits import check_share
 from bangs.graphs.store import Store, StoreReference
 from bangs.graphs.tables.read_options import SCALES

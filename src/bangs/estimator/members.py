@@ -14,7 +14,7 @@ from bangs.estimator.folds import held_out_labels, label_log_probs, label_weight
 from bangs.graphs.store import StoreReference
 from bangs.nn.models import Architecture
 from bangs.runs.checkpoint_content import with_prefix
-from bangs.runs.history import is_row, row, with_adopted, without_adopted
+from bangs.runs.history_rows import is_row, row, with_adopted, without_adopted
 from bangs.runs.scored_nodes import ScoredNodes
 from bangs.selftraining.best_round import Merit, clearly_behind
 from bangs.selftraining.loop import State

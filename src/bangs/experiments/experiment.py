@@ -26,7 +26,7 @@ from bangs.graphs.pagerank import PPR
 from bangs.graphs.pagerank_push import Push
 from bangs.graphs.store import Store
 from bangs.runs import RunFolder
-from bangs.runs.history import row, seconds_by_stage
+from bangs.runs.history_rows import row, seconds_by_stage
 from bangs.selftraining import published_settings
 from bangs.selftraining.best_round import best_round
 from bangs.selftraining.budget import Budget

@@ -14,7 +14,7 @@ from bangs.errors import BangsError, InvalidInput
 from bangs.experiments.experiment import RECIPE_SETTINGS, Experiment
 from bangs.experiments.protocols import score
 from bangs.runs import Record, config_hash, read_run
-from bangs.runs.history import STAGES, seconds_by_stage
+from bangs.runs.history_rows import STAGES, seconds_by_stage
 from bangs.selftraining.methods import default_rounds
 from bangs.utils.files import check_size, open_to_read, parse, read_regular_file
 from bangs.utils.text import plain_name

@@ -160,7 +160,7 @@ class _Handler(BaseHTTPRequestHandler):
 def _page(name: str) -> str:
     """The HTML of the page for the graph `name`, in the style of the report."""
     style = asset("page.css") + asset("label.css", "bangs.labelling")
-    script = asset("tools.js") + asset("label.js", "bangs.labelling")
+    script = asset("elements.js") + asset("label.js", "bangs.labelling")
     template = environment("bangs.labelling").get_template("label.html")
     page: str = template.render(facts={"name": name, "classes": []}, style=style, script=script)
     return page

@@ -11,7 +11,7 @@ from bangs.report.page import environment as templates
 
 
 def model_card(config: Mapping[str, Any], result: Mapping[str, Any], environment: Mapping[str, Any]) -> str:
-    """The text of MODEL_CARD.md, from the three sealed files of a fit."""
+    """The text of MODEL_CARD.md, from the three JSON files of a fit."""
     board = result.get("leaderboard", [])
     template = templates().overlay(autoescape=False).get_template("model_card.md")
     text: str = template.render(

@@ -13,7 +13,7 @@ from bangs.estimator.label_inputs import as_labels, in_order
 from bangs.report.outcome import exam, outcome
 from bangs.report.page import page_begin, render
 from bangs.report.run_data import RunData
-from bangs.runs.history import seconds_by_stage
+from bangs.runs.history_rows import seconds_by_stage
 from bangs.utils.files import check_replaceable, write_atomic
 
 

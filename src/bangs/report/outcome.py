@@ -9,7 +9,7 @@ from bangs.core import metrics
 from bangs.core.intervals import wilson
 from bangs.core.types import Prediction
 from bangs.estimator.classifier import SelfTrainingClassifier
-from bangs.runs.history import is_soft, seconds_by_stage
+from bangs.runs.history_rows import is_soft, seconds_by_stage
 from bangs.runs.snapshot import Snapshot
 
 

@@ -50,7 +50,7 @@ def render(run_data: RunData) -> str:
 
 def assemble(template: str, facts: dict[str, Any], scripts: Sequence[str]) -> str:
     """The HTML from a template, facts and scripts; every text is escaped, as HTML or as JSON in a script."""
-    script = "\n".join(asset(name) for name in ("tools.js", *scripts, "finish.js"))
+    script = "\n".join(asset(name) for name in ("elements.js", *scripts, "contents.js"))
     text: str = environment().get_template(template).render(facts=facts, style=asset("page.css"), script=script)
     return text
 

@@ -14,7 +14,7 @@ from bangs.report.headline import headline
 from bangs.report.leaderboard import HEAD, averaged, leaderboard
 from bangs.report.node_data import node_data, round_digits
 from bangs.report.run_data import RunData
-from bangs.runs.history import is_soft
+from bangs.runs.history_rows import is_soft
 from bangs.runs.snapshot import Snapshot
 
 BINS = 10

@@ -14,7 +14,7 @@ from bangs.estimator import model_file
 from bangs.graphs.edges import EdgeList
 from bangs.report.page import write_page
 from bangs.report.run_data import EXAM, SNAPSHOT
-from bangs.runs.history import row as history_row
+from bangs.runs.history_rows import row as history_row
 from bangs.runs.scored_nodes import ScoredNodes
 from bangs.runs.snapshot import Snapshot
 from bangs.selftraining.best_round import Merit

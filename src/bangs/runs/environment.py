@@ -8,7 +8,7 @@ from typing import Any
 
 import torch
 
-from bangs.utils.checkout import describe
+from bangs.utils.git_version import describe
 
 
 def environment(device: torch.device | str = "cpu") -> dict[str, Any]:

@@ -12,10 +12,10 @@ from torch import Tensor
 
 from bangs.errors import BangsError, InvalidInput
 from bangs.runs.checkpoint_file import MAX_BYTES, Checkpoint, Damaged, decode, encode
+from bangs.runs.checksummed_json import differences, read_checksummed, write_checksummed
 from bangs.runs.environment import environment
 from bangs.runs.events import Log, read_events
 from bangs.runs.lock import Lock, acquire, is_lock
-from bangs.runs.sealed_json import differences, seal, unseal
 from bangs.utils.files import (
     digest,
     explain_write_errors,
@@ -59,16 +59,16 @@ def config_hash(config: Mapping[str, Any]) -> str:
 def read_run(path: str | Path) -> Record:
     """Read a run folder, even while it is in use; takes no lock and changes nothing."""
     folder = Path(path)
-    config = unseal(folder / "config.json")
+    config = read_checksummed(folder / "config.json")
     if config is None:
         raise InvalidInput(
             f"'{folder}' is not a run folder: it has no config.json; name one that a bangs command wrote"
         )
     return Record(
         config,
-        unseal(folder / "environment.json") or {},
+        read_checksummed(folder / "environment.json") or {},
         read_events(folder / "events.jsonl"),
-        unseal(folder / "result.json"),
+        read_checksummed(folder / "result.json"),
     )
 
 
@@ -181,7 +181,7 @@ class RunFolder:
     def finish(self, result: Mapping[str, Any]) -> None:
         """Write result.json; nan and infinities are written as text."""
         self._writable_log()
-        seal(self.path / "result.json", json_value(dict(result), "result"))
+        write_checksummed(self.path / "result.json", json_value(dict(result), "result"))
         self.event("finished")
 
     def forget(self) -> None:
@@ -199,19 +199,19 @@ class RunFolder:
     @property
     def result(self) -> dict[str, Any] | None:
         """The result that `finish` wrote; None if the run is not finished or the file is damaged."""
-        return _unseal_or_none(self.path / "result.json")
+        return _read_or_none(self.path / "result.json")
 
     def _open(self, resume: bool, overwrite: bool | Literal["same"], current: dict[str, Any]) -> None:
         checkpoints = self._checkpoints
         if os.path.lexists(checkpoints) and (checkpoints.is_symlink() or not checkpoints.is_dir()):
             raise InvalidInput(f"'{checkpoints}' must be a folder, not a link or a file; remove it")
         if overwrite == "same":
-            stored = _unseal_or_none(self.path / "config.json")
+            stored = _read_or_none(self.path / "config.json")
             overwrite = stored is not None and digest(stored) == self.hash
         config = None
         if overwrite:
             _remove_results(self.path)
-        elif (config := unseal(self.path / "config.json")) is None:
+        elif (config := read_checksummed(self.path / "config.json")) is None:
             leftovers = any((self.path / name).exists() for name in ("events.jsonl", "result.json"))
             if leftovers or (checkpoints.is_dir() and _round_files(checkpoints)):
                 raise InvalidInput(
@@ -233,12 +233,12 @@ class RunFolder:
         remove_temporaries(self.path)
         remove_temporaries(checkpoints)
         if not self.resumed:
-            seal(self.path / "environment.json", current)
-            seal(self.path / "config.json", self.config)
+            write_checksummed(self.path / "environment.json", current)
+            write_checksummed(self.path / "config.json", self.config)
             (self.path / "events.jsonl").unlink(missing_ok=True)
         self._log = Log(self.path / "events.jsonl")
         if self.resumed:
-            earlier = _unseal_or_none(self.path / "environment.json") or {}
+            earlier = _read_or_none(self.path / "environment.json") or {}
             changed = {key: [earlier.get(key), current[key]] for key in current if earlier.get(key) != current[key]}
             self.event("resumed", changed=changed)
         else:
@@ -269,9 +269,9 @@ def _round_files(folder: Path) -> dict[int, Path]:
     return dict(sorted(((int(match[1]), folder / match[0]) for match in matches), reverse=True))
 
 
-def _unseal_or_none(path: Path) -> dict[str, Any] | None:
+def _read_or_none(path: Path) -> dict[str, Any] | None:
     try:
-        return unseal(path)
+        return read_checksummed(path)
     except InvalidInput:
         return None
 
@@ -279,11 +279,11 @@ def _unseal_or_none(path: Path) -> dict[str, Any] | None:
 def _check_is_ours(folder: Path) -> None:
     """Raise if the folder has files of other programs; nothing has been written into it yet.
 
-    File names are no proof: the folder is ours if it has a valid sealed file or a valid event.
+    File names are no proof: the folder is ours if it has a valid file with a checksum or a valid event.
     """
     names = {name for name in os.listdir(folder) if not _is_left_by_a_start(folder / name)} - _IGNORED_FILES
-    sealed = ("config.json", "environment.json", "result.json")
-    is_run = any(_unseal_or_none(folder / name) is not None for name in sealed)
+    checksummed = ("config.json", "environment.json", "result.json")
+    is_run = any(_read_or_none(folder / name) is not None for name in checksummed)
     if names and not is_run and not read_events(folder / "events.jsonl"):
         example = sorted(names - _RUN_FILES or names)[0]
         raise InvalidInput(
@@ -292,7 +292,7 @@ def _check_is_ours(folder: Path) -> None:
 
 
 def _is_left_by_a_start(path: Path) -> bool:
-    """Whether a run that was killed before it wrote its first sealed file may have left this file."""
+    """Whether a run that was killed before it wrote its first file with a checksum may have left this file."""
     if path.name == "checkpoints":
         return path.is_dir() and not path.is_symlink() and not os.listdir(path)
     if path.name == "lock":
@@ -306,7 +306,7 @@ def _remove_results(folder: Path) -> None:
     The new configuration is written afterwards, so that no model stays beside the configuration of another run. Files
     with other names stay.
     """
-    checkpoints, config = folder / "checkpoints", _unseal_or_none(folder / "config.json")
+    checkpoints, config = folder / "checkpoints", _read_or_none(folder / "config.json")
     kind = "unknown" if config is None else "fit" if config.get("command") == "fit" else "run"
     for name in ("result.json", *_RESULT_FILES[kind]):
         (folder / name).unlink(missing_ok=True)

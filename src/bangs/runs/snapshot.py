@@ -12,7 +12,7 @@ from torch import Tensor
 from bangs.errors import InvalidInput
 from bangs.graphs.edges import EdgeList
 from bangs.graphs.neighbours import NeighbourLists
-from bangs.runs.history import is_row, with_adopted, without_adopted
+from bangs.runs.history_rows import is_row, with_adopted, without_adopted
 from bangs.runs.scored_nodes import ScoredNodes, check_finite, check_integers
 
 if TYPE_CHECKING:

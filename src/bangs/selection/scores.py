@@ -14,9 +14,9 @@ from bangs.graphs.pagerank import PPR, Propagator
 from bangs.selection import clusters
 from bangs.utils.setting_checks import check_choice, check_integer
 from bangs.valuation.banzhaf import DEFAULT, ESTIMATORS, Estimator, Game, Values
+from bangs.valuation.distributed_information import share
 from bangs.valuation.influence import Normalisation
 from bangs.valuation.information import Information
-from bangs.valuation.shared_game import share
 
 
 class Score(Protocol):

@@ -85,7 +85,7 @@ class Information:
     tolerance: float
     budget: int  # bytes; for the columns [N, K] of one run it may be exceeded
     seeds: tuple[int, ...] = ()  # for the sampled nodes on a large graph, one per run
-    shared: bool = False  # whether all ranks compute the coalitions together, see `shared_game`
+    shared: bool = False  # whether all ranks compute the coalitions together, see `distributed_information`
     shared_base: Tensor | None = None  # P X̂(∅) [D, R, N], where several ranks have computed it together
     shared_pairs: tuple[Pairs, ...] = ()  # the players' columns of every run, computed in the same way
 

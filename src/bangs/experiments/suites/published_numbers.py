@@ -5,7 +5,7 @@ from typing import Any
 
 from bangs.errors import InvalidInput, UnknownName
 from bangs.experiments.suites.suite import Cell, Kind, Published
-from bangs.runs.history import STAGES
+from bangs.runs.history_rows import STAGES
 
 
 def published_numbers(content: dict[str, Any], kind: Kind, cells: Sequence[Cell]) -> dict[tuple[str, str], Published]:

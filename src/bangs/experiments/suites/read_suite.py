@@ -20,7 +20,7 @@ from bangs.experiments.suites.suite import FIGURES, Cell, Suite
 from bangs.experiments.suites.suite_files import suite_text
 from bangs.graphs.datasets.catalog import DATASETS, npz_files
 from bangs.graphs.store import is_store
-from bangs.runs.history import STAGES
+from bangs.runs.history_rows import STAGES
 from bangs.utils.limits import MAX_SEEDS
 from bangs.utils.text import plain_name
 

@@ -11,7 +11,7 @@ from bangs.experiments.results import Result, matching
 from bangs.experiments.suites.suite import FIGURES, TIMED, Cell, Suite
 from bangs.experiments.tables.reruns import Spread
 from bangs.experiments.tables.significance import Comparison, holm, paired, stars
-from bangs.runs.history import STAGES
+from bangs.runs.history_rows import STAGES
 from bangs.utils.text import plain_name
 
 

@@ -1,4 +1,4 @@
-"""An information game that several processes compute together."""
+"""The information game computed by several processes together."""
 
 from dataclasses import replace
 

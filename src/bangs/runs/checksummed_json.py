@@ -15,7 +15,7 @@ MAX_BYTES = 16 << 20
 _MAX_SHOWN = 20  # differences in an error message
 
 
-def seal(path: Path, content: dict[str, Any]) -> None:
+def write_checksummed(path: Path, content: dict[str, Any]) -> None:
     """Write a file such as `config.json` as {"format": 1, "sha256": …, "config": content}."""
     body = {"format": FORMAT, "sha256": digest(content), path.stem: finite(content)}
     text = json.dumps(body, indent=1, allow_nan=False) + "\n"
@@ -24,8 +24,8 @@ def seal(path: Path, content: dict[str, Any]) -> None:
     write_atomic(path, text)
 
 
-def unseal(path: Path) -> dict[str, Any] | None:
-    """The content of a sealed file, None if there is no file; raises if it is not valid."""
+def read_checksummed(path: Path) -> dict[str, Any] | None:
+    """The content of such a file, None if there is no file; raises if it is not valid."""
     hint = "restore the original, or choose another folder"
     try:
         body = parse(read_regular_file(path, MAX_BYTES), f"'{path}'")

@@ -1,4 +1,4 @@
-"""Model selection: cross-validation on one graph, which hides labels and removes no node."""
+"""Cross-validation on one graph, which hides labels and removes no node."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""Tasks: the graph and the labels of a fit, and which labels are held out."""
+"""Training data: the graph and the labels of a fit, and which labels are held out."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace

@@ -1,4 +1,4 @@
-"""The git checkout that this package runs from."""
+"""The git version of the checkout that this package runs from."""
 
 import subprocess  # only git, with fixed arguments  # nosec B404
 from pathlib import Path

@@ -8,7 +8,7 @@ import torch
 from bangs.core.rng import Streams
 from bangs.core.types import Ranking, Task
 from bangs.nn.models import GCN
-from bangs.runs.history import STAGES, row, seconds_by_stage
+from bangs.runs.history_rows import STAGES, row, seconds_by_stage
 from bangs.selection.quotas import Nobody, Top
 from bangs.selection.scores import Confidence
 from bangs.selftraining.loop import Adoption, Method, SelfTrainer, State

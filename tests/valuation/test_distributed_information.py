@@ -6,7 +6,7 @@ from torch_geometric.data import Data
 
 from bangs.distributed import ranks
 from bangs.graphs.pagerank_push import Push, PushOperator
-from bangs.valuation.shared_game import _pairs
+from bangs.valuation.distributed_information import _pairs
 
 
 @pytest.fixture
