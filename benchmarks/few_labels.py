@@ -45,7 +45,7 @@ from torch_geometric.data import Data
 from bangs import SelfTrainingClassifier
 from bangs.core import metrics
 from bangs.core.types import Prediction
-from bangs.graphs.datasets import catalog
+from bangs.graphs.datasets import loading
 from bangs.graphs.sparse import adjacency, to_scipy
 from measuring import DEVELOPMENT, page
 
@@ -67,7 +67,7 @@ np.save(sys.argv[2], np.log(np.maximum(model.predict_proba(), 1e-30)))
 @lru_cache(maxsize=1)
 def unlabelled(name: str) -> tuple[Data, torch.Tensor]:
     """The graph without labels and splits, and the labels long [N]."""
-    data = catalog.load(name)
+    data = loading.load(name)
     graph = Data(x=data.x, edge_index=data.edge_index, num_nodes=data.num_nodes)
     if data.get("edge_weight") is not None:
         graph.edge_weight = data.edge_weight

@@ -40,7 +40,7 @@ from bangs.estimator.folds import DEFAULT_FOLDS, Folds, mean_of_runs, unseen_pre
 from bangs.estimator.linear import LinearLearner
 from bangs.estimator.stacking import mixture, stacking_weights
 from bangs.experiments.tables.significance import LEVEL, Comparison, holm, paired
-from bangs.graphs.datasets import catalog
+from bangs.graphs.datasets import loading
 from bangs.selftraining.budget import Budget
 from bangs.selftraining.methods import method
 from bangs.suggestion.batches import batch
@@ -68,7 +68,7 @@ label per class. Commits and machines are in `benchmarks/rows/README.md`.
 @lru_cache(maxsize=1)
 def opened(name: str) -> tuple[Data, Tensor, list[LinearLearner]]:
     """The graph without labels, the labels long [N], and a learner of every kind with its propagated features."""
-    data = catalog.load(name)
+    data = loading.load(name)
     graph = Data(x=data.x, edge_index=data.edge_index, num_nodes=data.num_nodes)
     if data.get("edge_weight") is not None:
         graph.edge_weight = data.edge_weight

@@ -18,7 +18,7 @@ import torch
 from torch_geometric.data import Data
 
 from bangs.errors import DataUnavailable
-from bangs.graphs.datasets import catalog
+from bangs.graphs.datasets import loading
 
 # the graphs on which defaults are chosen
 DEVELOPMENT = (
@@ -147,10 +147,10 @@ def power(sizes: Sequence[float], values: Sequence[float]) -> float:
 def graph(name: str) -> tuple[str, Data]:
     """A dataset, or the embedded graph where it is not to be had."""
     try:
-        return name, catalog.load(name)
+        return name, loading.load(name)
     except DataUnavailable as reason:
         print(f"{reason}\n→ the embedded graph stands in for '{name}'", file=sys.stderr)
-        return "synthetic", catalog.load("synthetic")
+        return "synthetic", loading.load("synthetic")
 
 
 def show(rows: list[dict[str, Any]], as_json: bool, **facts: Any) -> None:

@@ -12,7 +12,7 @@ from bangs.core.rng import Streams
 from bangs.core.types import Split, Task
 from bangs.errors import BangsError
 from bangs.graphs import splits
-from bangs.graphs.datasets import catalog, synthetic
+from bangs.graphs.datasets import loading, synthetic
 from bangs.graphs.pagerank import PPR, Operator
 from bangs.training.presets import trainer
 from bangs.valuation.banzhaf import Marginals
@@ -76,7 +76,7 @@ def pretended(name: str, data: Data, seed: int = 0) -> Occasion:
 def lastfm_size() -> Occasion:
     """LastFM Asia's graph and labels (`lastfm_asia_nofeat.npz`), else a citation network of its size."""
     try:
-        data = catalog.load("lastfm_asia_nofeat")
+        data = loading.load("lastfm_asia_nofeat")
     except BangsError:
         data = synthetic.citation(7624, 18, 64, mean_degree=7.3)
     return pretended("lastfm size", data)

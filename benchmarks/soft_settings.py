@@ -24,7 +24,7 @@ from torch_geometric.data import Data
 
 from bangs.core.types import Round, Split, Task
 from bangs.graphs import splits
-from bangs.graphs.datasets import catalog
+from bangs.graphs.datasets import loading
 from bangs.graphs.pagerank import PPR
 from bangs.selftraining.budget import Budget
 from bangs.selftraining.loop import Method, SelfTrainer, State
@@ -270,7 +270,7 @@ def main() -> None:
     args = parser.parse_args()
     for graph in args.graphs:
         args.graph = graph
-        data = catalog.load(graph if graph in catalog.DATASETS else f"{graph}.npz", args.data)
+        data = loading.load(graph if graph in loading.DATASETS else f"{graph}.npz", args.data)
         for per_class in args.per_class:
             for model in args.models:
                 for variant in args.variants:

@@ -12,7 +12,7 @@ import sys
 import torch
 
 from bangs.experiments.experiment import Experiment
-from bangs.graphs.datasets import catalog
+from bangs.graphs.datasets import loading
 from bangs.selftraining.loop import State
 from measuring import options, show
 
@@ -26,7 +26,7 @@ def main() -> None:
     args = parser.parse_args()
     rows = []
     for dataset in args.datasets:
-        data = catalog.load(dataset)
+        data = loading.load(dataset)
         for method in args.methods:
             of = Experiment(dataset=dataset, method=method, rounds=args.rounds, seeds=(args.seed,), teacher="best")
             task = of.task(data)

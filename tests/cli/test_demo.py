@@ -13,9 +13,9 @@ from bangs.cli import app, demo
 from bangs.cli.known_names import KINDS
 from bangs.errors import BangsError
 from bangs.experiments.experiment import Experiment
+from bangs.experiments.suites.find_suite import suite_files
 from bangs.experiments.suites.read_suite import read_suite
-from bangs.experiments.suites.suite_files import suite_files
-from bangs.graphs.datasets import catalog
+from bangs.graphs.datasets import loading
 from bangs.graphs.datasets.synthetic import citation
 from bangs.nn.models import MODELS
 from bangs.runs import RunFolder, read_run
@@ -30,7 +30,7 @@ def short(monkeypatch, tmp_path):
     """A demo of a small graph, two seeds, one round and few epochs."""
     quick = {"seeds": (0, 1), "rounds": 1, "changes": {"lr": 0.02, "epochs": 25}}
     monkeypatch.setattr(demo, "SETTINGS", demo.SETTINGS | quick)
-    monkeypatch.setattr(catalog, "load", lambda name: citation(nodes=400))
+    monkeypatch.setattr(loading, "load", lambda name: citation(nodes=400))
     monkeypatch.chdir(tmp_path)
     return lambda *more: CliRunner().invoke(app, ["demo", "--device", "cpu", *more])
 
@@ -115,7 +115,7 @@ def test_where_all_seeds_gain_the_same_there_is_no_p():
 
 
 TABLES = {
-    "datasets": {name: dataset.description for name, dataset in catalog.DATASETS.items()},
+    "datasets": {name: dataset.description for name, dataset in loading.DATASETS.items()},
     "methods": {name: inspect.getdoc(part) for name, part in METHODS.items()},
     "models": {name: inspect.getdoc(part) for name, part in MODELS.items()},
     "calibrators": {name: inspect.getdoc(part) for name, part in CALIBRATORS.items()},

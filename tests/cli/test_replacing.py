@@ -15,8 +15,8 @@ from bangs.experiments import jobs
 from bangs.experiments.experiment import Experiment
 from bangs.experiments.reproduce import Only, Plan, reproduce
 from bangs.experiments.results import json_lines, results_in, rows_in_file
+from bangs.experiments.suites.find_suite import suite_path
 from bangs.experiments.suites.read_suite import read_suite
-from bangs.experiments.suites.suite_files import suite_path
 from bangs.utils.files import Unwritable, check_replaceable
 from bangs.utils.signals import Stopped
 from tests import EXAMPLES

@@ -41,7 +41,7 @@ STILL = replace(TRAINER, model=GCN(hidden=16, dropout=0.0))
 ADOPTING = [name for name in METHODS if name != "raw"]
 PARTS = {
     name: part
-    for room in (
+    for module in (
         bangs.graphs.pagerank,
         bangs.graphs.augmentations,
         bangs.calibration.calibrators,
@@ -55,7 +55,7 @@ PARTS = {
         bangs.selection.scores,
         bangs.valuation.banzhaf,
     )
-    for name, part in vars(room).items()
+    for name, part in vars(module).items()
     if isinstance(part, type)
 } | {"inf": inf}
 

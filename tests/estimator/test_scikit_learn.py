@@ -215,7 +215,7 @@ def _adjacency() -> Any:
 
 class TestWithoutFeatures:
     def test_edges_alone_are_learned_from_as_the_command_line_does(self) -> None:
-        from bangs.graphs.tables.structural_features import standardised
+        from bangs.graphs.structural_features import standardised
 
         fitted = model(features="features").fit(None, Y, edge_index=EDGES)
         assert fitted.n_features_in_ == 66

@@ -115,9 +115,9 @@ def test_the_command_line_is_blind_until_it_is_told_to_look(graph: Path, tmp_pat
 
 def test_nodes_per_class_are_a_split(tmp_path: Path) -> None:
     experiment = Experiment(per_class=3, validation_nodes=50, **QUICK)
-    from bangs.graphs.datasets import catalog
+    from bangs.graphs.datasets import loading
 
-    task = experiment.task(catalog.load("synthetic"))
+    task = experiment.task(loading.load("synthetic"))
     for run in range(2):
         counts = torch.bincount(task.given.target[run][task.given.known[run]])
         assert (counts == 3).all()

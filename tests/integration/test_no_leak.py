@@ -15,7 +15,7 @@ from bangs.core.types import Task
 from bangs.errors import InvalidInput
 from bangs.estimator.classifier import SelfTrainingClassifier
 from bangs.experiments.experiment import Experiment, exam_of
-from bangs.graphs.datasets import catalog
+from bangs.graphs.datasets import loading
 from bangs.graphs.datasets.synthetic import citation
 from bangs.graphs.splits import MASKS, mark, per_class
 from bangs.selftraining.loop import State
@@ -146,7 +146,7 @@ def from_file(folder: Path, y: Tensor) -> Data:
     data, file = town(), folder / "town.npz"
     masks = {name: data[name].numpy() for name in MASKS}
     np.savez(file, x=data.x.to_dense().numpy(), edge_index=data.edge_index.numpy(), y=y.numpy(), **masks)
-    return catalog.load(file)
+    return loading.load(file)
 
 
 @pytest.mark.parametrize(

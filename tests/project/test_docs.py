@@ -14,8 +14,8 @@ import pytest
 import bangs as package
 from bangs import METHODS, Budget, SelfTrainer, Task, Trainer
 from bangs.cli.commands import NAMES, load
+from bangs.experiments.suites.find_suite import suite_path
 from bangs.experiments.suites.read_suite import read_suite
-from bangs.experiments.suites.suite_files import suite_path
 from bangs.experiments.user_code import run_code
 from bangs.graphs import splits
 from bangs.graphs.datasets.synthetic import citation

@@ -6,7 +6,7 @@ from typing import Any
 import torch
 
 from bangs.estimator.classifier import SelfTrainingClassifier
-from bangs.report.outcome import outcome
+from bangs.report.fit_result import fit_result
 from bangs.report.run_data import RunData
 from bangs.runs.snapshot import Snapshot
 from tests.conftest import two_rings
@@ -49,7 +49,7 @@ def fit_run(nodes: int = 60, truth: bool = True, snapshot: Snapshot | None = Non
     known = snapshot.given.maximum(snapshot.held)
     answers = torch.where(known < 0, torch.arange(nodes) % 3, -1) if truth else None
     classes = ["</script><img src=x onerror=alert(2)>", 'b & "c"', "plain"]
-    result = outcome(model, answers, 1.5)
+    result = fit_result(model, answers, 1.5)
     return RunData(
         "fit",
         f"graph {SCRIPT}",

@@ -37,7 +37,7 @@ def convert(
 
     Example: bangs convert synthetic:nodes=1e5,edges=1e6 out/graph
     """
-    from bangs.graphs.datasets import catalog
+    from bangs.graphs.datasets import loading
     from bangs.graphs.store import Store, convert_from, is_store
     from bangs.graphs.tables import Encoding
     from bangs.graphs.tables.read_options import ReadOptions
@@ -57,7 +57,7 @@ def convert(
     streamed = source.startswith("synthetic:") or Path(source).is_dir()
     if is_store(source):
         raise InvalidInput(f"'{source}' is a store already; every command that takes a graph takes it as it is")
-    graph = source if streamed else catalog.load(source, data)
+    graph = source if streamed else loading.load(source, data)
     made = convert_from(graph, out, name=source, seed=seed, half=half, options=read_options, overwrite=overwrite)
     output.notes(made.notes)
     if verify:

@@ -30,7 +30,7 @@ def demo(
     Example: bangs demo
     """
     from bangs.experiments.experiment import Experiment, compact
-    from bangs.graphs.datasets import catalog
+    from bangs.graphs.datasets import loading
     from bangs.report.page_observer import PageObserver
     from bangs.runs import RunFolder, config_hash, read_run
     from bangs.utils.devices import choose_device
@@ -48,7 +48,7 @@ def demo(
             f"and it learns again from them ({experiment.method}). {len(experiment.seeds)} seeds at once.\n"
         )
         with Rounds(output, f"{experiment.method}, mean over seeds", experiment.most_rounds) as view:
-            data = catalog.load(experiment.dataset)
+            data = loading.load(experiment.dataset)
             page_observer = PageObserver(experiment.self_trainer().method.calibrate, data.y)
             result = experiment.run(data=data, device=device, observers=[view, page_observer], run_folder=folder)
         page = page_observer.write(out)

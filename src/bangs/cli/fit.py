@@ -101,7 +101,7 @@ def fit(
     arguments = locals()
     from bangs.cli.fit_and_save import fit_and_save, set_by_tables
     from bangs.cli.fit_messages import final_summary
-    from bangs.cli.fitted_tables import FittedTables
+    from bangs.cli.table_paths import FittedTables
     from bangs.estimator.classifier import SelfTrainingClassifier
     from bangs.graphs.store import Store
     from bangs.training.neighbour_sampling import sampling

@@ -12,7 +12,7 @@ from torch import Tensor
 
 from bangs.cli.console import Output, Rounds
 from bangs.cli.fit_messages import round_line, tell_candidate
-from bangs.cli.fitted_tables import FittedTables
+from bangs.cli.table_paths import FittedTables
 from bangs.estimator.classifier import SelfTrainingClassifier
 from bangs.estimator.fit_checkpoints import Keeper
 from bangs.estimator.model_file import save
@@ -20,8 +20,8 @@ from bangs.estimator.saved_parameters import to_json
 from bangs.graphs import splits, tables
 from bangs.graphs.fingerprint import fingerprint
 from bangs.graphs.store import Store
+from bangs.report.fit_result import exam, fit_result
 from bangs.report.model_card import model_card
-from bangs.report.outcome import exam, outcome
 from bangs.report.page import write_page
 from bangs.report.predictions_csv import predictions, pseudo_labels
 from bangs.report.run_data import EXAM
@@ -85,7 +85,7 @@ def _fit(
     classifier.classes_ = np.array(graph.classes)[classifier.classes_]
     output.notes([*classifier.notes_, f"trained with {counted(classifier.threads_, 'thread')}"])
     truth = exam(graph.data.y, graph.classes, classifier, test)
-    result = outcome(classifier, truth, keeper.seconds)
+    result = fit_result(classifier, truth, keeper.seconds)
     output.say("writing predictions, reasons and the page")
     _write(folder, classifier, truth, result)
     return result

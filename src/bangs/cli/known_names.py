@@ -9,7 +9,7 @@ import bangs
 
 # the module and the name of the registry of each kind
 _TABLES = {
-    "datasets": ("graphs.datasets.catalog", "DATASETS"),
+    "datasets": ("graphs.datasets.urls", "DATASETS"),
     "methods": ("selftraining.methods", "METHODS"),
     "models": ("nn.models", "MODELS"),
     "calibrators": ("calibration.calibrators", "CALIBRATORS"),
@@ -24,7 +24,7 @@ def names_of(kind: str) -> dict[str, str]:
     if kind == "suites":
         import tomllib
 
-        from bangs.experiments.suites.suite_files import suite_files, suite_text
+        from bangs.experiments.suites.find_suite import suite_files, suite_text
 
         return {name: str(tomllib.loads(suite_text(path))["title"]) for name, path in suite_files().items()}
     module, name = _TABLES[kind]

@@ -10,9 +10,9 @@ from pathlib import Path
 
 from bangs.cli.console import Output
 from bangs.cli.fit_and_save import fit_and_save, set_by_tables
-from bangs.cli.fitted_tables import FILE as TABLES
-from bangs.cli.fitted_tables import FittedTables, read_fitted_tables
 from bangs.cli.interrupts import stoppable
+from bangs.cli.table_paths import FILE as TABLES
+from bangs.cli.table_paths import FittedTables, read_fitted_tables
 from bangs.errors import BangsError, InvalidInput
 from bangs.estimator.classifier import SelfTrainingClassifier
 from bangs.estimator.model_file import FILE as MODEL

@@ -4,9 +4,9 @@ from pathlib import Path
 
 from bangs.errors import InvalidInput
 from bangs.experiments.results import Result, results_in
+from bangs.experiments.suites.find_suite import suite_files, suite_path
 from bangs.experiments.suites.read_suite import read_suite
 from bangs.experiments.suites.suite import Suite
-from bangs.experiments.suites.suite_files import suite_files, suite_path
 
 
 def results_of(path: Path) -> list[Result]:

@@ -25,8 +25,8 @@ def table(
     """
     from bangs.cli.parsing import parse_names
     from bangs.cli.result_paths import results_of, suites_of
+    from bangs.experiments.suites.find_suite import suite_files
     from bangs.experiments.suites.read_suite import read_suite
-    from bangs.experiments.suites.suite_files import suite_files
     from bangs.experiments.tables.page import write_page
     from bangs.experiments.tables.render import FORMATS
     from bangs.experiments.tables.reruns import spread_in

@@ -44,8 +44,8 @@ from bangs.estimator.parameters import build_candidates, without_effect
 from bangs.estimator.training_data import TrainingData, settle_class_weights, tasks_of, training_data
 from bangs.graphs.splits import check_share
 from bangs.graphs.store import Store, StoreReference
+from bangs.graphs.structural_features import STRUCTURE_RULE
 from bangs.graphs.tables.read_options import SCALES
-from bangs.graphs.tables.structural_features import STRUCTURE_RULE
 from bangs.nn.models import Architecture
 from bangs.selection.scores import Score
 from bangs.selftraining.defaults import TEACHER, TeacherChoice

@@ -1,4 +1,4 @@
-"""Fitted: the members, the snapshot and the attributes of a fitted classifier."""
+"""FittedAttributes: the members, the snapshot and the attributes of a fitted classifier."""
 
 from collections.abc import Mapping, Sequence
 from copy import deepcopy

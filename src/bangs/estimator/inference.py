@@ -25,7 +25,7 @@ from bangs.estimator.stacking import mixture
 from bangs.graphs.edges import EdgeList
 from bangs.graphs.sparse import edge_weights
 from bangs.graphs.store import Store, StoredGraph
-from bangs.graphs.tables.structural_features import STRUCTURE_RULE
+from bangs.graphs.structural_features import STRUCTURE_RULE
 from bangs.nn.ensemble import Network
 from bangs.nn.models import Architecture
 from bangs.nn.subgraphs import PreparedGraph

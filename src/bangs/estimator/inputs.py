@@ -34,9 +34,9 @@ from bangs.graphs.array_checks import check_indices, check_range, check_scipy
 from bangs.graphs.sparse import csr, to_torch
 from bangs.graphs.splits import MASKS
 from bangs.graphs.store import NodeNames, Store, StoreReference
+from bangs.graphs.structural_features import standardised
 from bangs.graphs.tables.fitted_encoding import Encoding, Numeric
 from bangs.graphs.tables.frames import encode_frame
-from bangs.graphs.tables.structural_features import standardised
 
 MAX_WARNINGS = 5  # about the columns of one frame
 

@@ -12,7 +12,7 @@ from torch_geometric.data import Data
 
 from bangs.estimator.members import View
 from bangs.graphs.sparse import to_scipy, to_torch
-from bangs.graphs.tables.structural_features import structural
+from bangs.graphs.structural_features import structural
 
 SAME_SCALE = 1.1  # ratio of standard deviations up to which columns have the same scale
 STRUCTURE_WIDTH = 65  # columns of structural features

@@ -16,12 +16,12 @@ from bangs.calibration.calibrators import CALIBRATORS
 from bangs.core.types import Split, Task
 from bangs.distributed import ranks
 from bangs.errors import InvalidInput
+from bangs.experiments.evaluation_protocols import score
 from bangs.experiments.exam import Exam
 from bangs.experiments.history_file import History
-from bangs.experiments.protocols import score
 from bangs.experiments.settings import RULES, VALIDATION_NODES, VALIDATION_SHARE, Recipe
 from bangs.graphs import splits
-from bangs.graphs.datasets import catalog
+from bangs.graphs.datasets import loading
 from bangs.graphs.pagerank import PPR
 from bangs.graphs.pagerank_push import Push
 from bangs.graphs.store import Store
@@ -209,7 +209,7 @@ class Experiment:
         """
         started = time.perf_counter()
         torch_device = choose_device(device)
-        data = catalog.load(self.dataset, data_folder) if data is None else data
+        data = loading.load(self.dataset, data_folder) if data is None else data
         task = self.task(data).to(torch_device)
         exam = None if blind else exam_of(self, data).to(torch_device)
         history = None if run_folder is None else History(run_folder, pause, blind)

@@ -11,7 +11,7 @@ from typing import Any, Literal
 from bangs.errors import BangsError
 from bangs.experiments.experiment import Experiment
 from bangs.experiments.user_code import run_code
-from bangs.graphs.datasets import catalog
+from bangs.graphs.datasets import loading
 from bangs.runs import RunFolder, config_hash, read_run
 from bangs.selftraining.loop import State
 from bangs.utils.devices import choose_device
@@ -130,7 +130,7 @@ def perform(job: Job, watchers: Sequence[Watcher] = (), patience: float = 0.0) -
     return Outcome("done", time.perf_counter() - started)
 
 
-_load = functools.lru_cache(maxsize=1)(catalog.load)  # jobs of a suite are ordered by dataset
+_load = functools.lru_cache(maxsize=1)(loading.load)  # jobs of a suite are ordered by dataset
 
 
 def _sentence(error: Exception) -> str:

@@ -15,7 +15,7 @@ from typing import Any
 from bangs.errors import BangsError
 from bangs.experiments.jobs import Job, Outcome
 from bangs.experiments.process_workers import RETRIES, Tell, check_jobs, work
-from bangs.graphs.datasets.catalog import data_folder
+from bangs.graphs.datasets.loading import data_folder
 from bangs.utils.setting_checks import check_number
 from bangs.utils.signals import check
 

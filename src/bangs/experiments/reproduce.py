@@ -18,9 +18,9 @@ from bangs.experiments.results import (
     rows_in,
     rows_in_file,
 )
+from bangs.experiments.suites.find_suite import suite_path, suite_text
 from bangs.experiments.suites.read_suite import read_suite
 from bangs.experiments.suites.suite import Suite
-from bangs.experiments.suites.suite_files import suite_path, suite_text
 from bangs.experiments.user_code import run_code
 from bangs.utils.files import check_replaceable, make_folder, write_atomic
 from bangs.utils.text import plain_name

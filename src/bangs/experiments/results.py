@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Any
 
 from bangs.errors import BangsError, InvalidInput
+from bangs.experiments.evaluation_protocols import score
 from bangs.experiments.experiment import RECIPE_SETTINGS, Experiment
-from bangs.experiments.protocols import score
 from bangs.runs import Record, config_hash, read_run
 from bangs.runs.history_rows import STAGES, seconds_by_stage
 from bangs.selftraining.methods import default_rounds

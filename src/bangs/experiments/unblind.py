@@ -8,7 +8,7 @@ from typing import Any
 from bangs.errors import InvalidInput
 from bangs.experiments.blind_rounds import read_round
 from bangs.experiments.experiment import Experiment, exam_of, summary
-from bangs.graphs.datasets import catalog
+from bangs.graphs.datasets import loading
 from bangs.runs import RunFolder, read_run
 
 
@@ -37,7 +37,7 @@ def unblind(path: Path, data_folder: Path | None = None) -> dict[str, Any] | Non
     settings = {name: value for name, value in record.config.items() if name in names}
     lists = {name: tuple(settings[name]) for name in ("seeds", "fanout") if settings.get(name) is not None}
     experiment = Experiment(**{**settings, **lists})
-    exam = exam_of(experiment, catalog.load(experiment.dataset, data_folder))
+    exam = exam_of(experiment, loading.load(experiment.dataset, data_folder))
     shape = exam.truth.shape
     rows = [{**row, **exam.mark_labels(*read_round(path, row["round"], shape))} for row in record.result["rounds"]]
     result = summary(experiment, rows, record.result["seconds"]["total"])

@@ -10,7 +10,7 @@ from sklearn.utils.validation import check_is_fitted
 from bangs.errors import InvalidInput
 from bangs.estimator.classifier import SelfTrainingClassifier
 from bangs.estimator.label_inputs import as_labels, in_order
-from bangs.report.outcome import exam, outcome
+from bangs.report.fit_result import exam, fit_result
 from bangs.report.page import page_begin, render
 from bangs.report.run_data import RunData
 from bangs.runs.history_rows import seconds_by_stage
@@ -38,7 +38,7 @@ def write_report(
         rows = pd.DataFrame(index=pd.Index(list(model.node_names_)))
         target, names = as_labels(in_order(rows, y), len(rows))
         truth = exam(target, [str(name) for name in names.tolist()], model, snapshot.known < 0)
-    result = outcome(model, truth, sum(seconds_by_stage(snapshot.rows).values()))
+    result = fit_result(model, truth, sum(seconds_by_stage(snapshot.rows).values()))
     settings = {key: str(value) for key, value in model.get_params(deep=False).items()}
     data = RunData(
         kind="fit",

@@ -6,7 +6,7 @@ from pathlib import Path
 from statistics import fmean
 from typing import Any
 
-from bangs.experiments.protocols import PROTOCOLS
+from bangs.experiments.evaluation_protocols import PROTOCOLS
 from bangs.experiments.results import Result, machines
 from bangs.experiments.suites.suite import TIMED, Suite
 from bangs.experiments.tables.render import RULE_NAMES, missing

@@ -1,4 +1,4 @@
-"""Points: the input spaces of several linear models merged into one of few dimensions."""
+"""Node vectors: the input spaces of several linear models merged into one of few dimensions."""
 
 from collections.abc import Sequence
 

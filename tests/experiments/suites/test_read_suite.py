@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from bangs.errors import InvalidInput, UnknownName
+from bangs.experiments.suites.find_suite import suite_files, suite_path
 from bangs.experiments.suites.read_suite import parse_suite, read_suite
 from bangs.experiments.suites.suite import Published
-from bangs.experiments.suites.suite_files import suite_files, suite_path
 from bangs.utils.text import plain_name
 
 GOOD = """

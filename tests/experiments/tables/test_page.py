@@ -4,10 +4,10 @@ from pathlib import Path
 
 import pytest
 
-from bangs.experiments.protocols import PROTOCOLS
+from bangs.experiments.evaluation_protocols import PROTOCOLS
 from bangs.experiments.results import Result, gather, results_in, rows_in_file
+from bangs.experiments.suites.find_suite import suite_files, suite_path
 from bangs.experiments.suites.read_suite import read_suite
-from bangs.experiments.suites.suite_files import suite_files, suite_path
 from bangs.experiments.tables.figure import as_csv, draw, panels
 from bangs.experiments.tables.page import write_page
 from bangs.experiments.tables.reruns import spread_in

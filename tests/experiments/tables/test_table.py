@@ -15,9 +15,9 @@ from bangs.cli import app
 from bangs.errors import InvalidInput
 from bangs.experiments.experiment import Experiment
 from bangs.experiments.results import Result, gather, json_lines, matching, results_in, rows_in_file, rows_of
+from bangs.experiments.suites.find_suite import suite_path
 from bangs.experiments.suites.read_suite import parse_suite, read_suite
 from bangs.experiments.suites.suite import Suite
-from bangs.experiments.suites.suite_files import suite_path
 from bangs.experiments.tables.render import as_csv, as_json, latex, markdown
 from bangs.experiments.tables.table import Table, tabulate
 from bangs.runs import Record

@@ -12,7 +12,7 @@ import scipy.sparse as sp
 import torch
 
 from bangs.errors import DataUnavailable, InvalidInput
-from bangs.graphs.datasets import catalog, planetoid
+from bangs.graphs.datasets import loading, planetoid
 from bangs.graphs.datasets.planetoid import read_planetoid
 
 
@@ -169,10 +169,10 @@ def test_a_pickle_cut_short_is_refused(small: Path) -> None:
 def test_the_real_graphs_are_what_is_known_of_them(
     name: str, nodes: int, edges: int, features: int, classes: int
 ) -> None:
-    data = catalog.load(name)
+    data = loading.load(name)
     assert data.x.shape == (nodes, features)
     assert data.edge_index.shape[1] == edges
-    assert data.num_classes == catalog.DATASETS[name].classes == classes
+    assert data.num_classes == loading.DATASETS[name].classes == classes
     assert torch.bincount(data.y[data.train_mask]).tolist() == [20] * classes
     assert [int(data[mask].sum()) for mask in ("val_mask", "test_mask")] == [500, 1000]
     total = data.x.to_dense().sum(1)

@@ -13,7 +13,7 @@ from bangs.core.rng import Streams
 from bangs.core.types import Split, Task
 from bangs.errors import BangsError, DataUnavailable, InvalidInput
 from bangs.experiments.experiment import Experiment, exam_of
-from bangs.graphs.datasets import catalog
+from bangs.graphs.datasets import loading
 from bangs.graphs.datasets.synthetic import citation
 from bangs.graphs.neighbours import NeighbourLists
 from bangs.graphs.store import Store, convert_from, is_store, read_user_graph, release, stored_graph
@@ -281,7 +281,7 @@ def test_a_released_array_can_still_be_read(synthetic_store):
 def test_a_large_store_says_what_cannot_be_done_with_it(synthetic_store, monkeypatch):
     monkeypatch.setattr(stored_graph, "MAX_BYTES_IN_MEMORY", 100)
     monkeypatch.setattr(stored_graph, "MAX_EDGES_AT_ONCE", 100)
-    assert isinstance(catalog.load(synthetic_store), Store)
+    assert isinstance(loading.load(synthetic_store), Store)
     with pytest.raises(InvalidInput, match="--batch-size"):
         Trainer(GCN(hidden=4), epochs=1).fit(*_given(Store.open(synthetic_store)), Streams((0,)))
     assert isinstance(read_user_graph(synthetic_store).data, Store)

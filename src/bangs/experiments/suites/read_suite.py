@@ -14,11 +14,12 @@ from pydantic import ValidationError
 from bangs.errors import BangsError, InvalidInput, UnknownName
 from bangs.experiments.experiment import Experiment
 from bangs.experiments.settings import RULES
+from bangs.experiments.suites.find_suite import suite_text
 from bangs.experiments.suites.published_numbers import published_numbers
 from bangs.experiments.suites.schema import Content, first_problem
 from bangs.experiments.suites.suite import FIGURES, Cell, Suite
-from bangs.experiments.suites.suite_files import suite_text
-from bangs.graphs.datasets.catalog import DATASETS, npz_files
+from bangs.graphs.datasets.loading import npz_files
+from bangs.graphs.datasets.urls import DATASETS
 from bangs.graphs.store import is_store
 from bangs.runs.history_rows import STAGES
 from bangs.utils.limits import MAX_SEEDS

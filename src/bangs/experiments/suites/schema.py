@@ -5,7 +5,7 @@ from typing import Annotated, Any, get_args
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints, ValidationError
 
 from bangs.errors import UnknownName
-from bangs.experiments.protocols import Protocol
+from bangs.experiments.evaluation_protocols import Protocol
 from bangs.experiments.suites.suite import Kind
 
 _NONEMPTY = Field(min_length=1)

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from bangs.errors import InvalidInput
-from bangs.experiments.protocols import PROTOCOLS
+from bangs.experiments.evaluation_protocols import PROTOCOLS
 from bangs.experiments.suites.suite import FIGURES, Suite
 from bangs.experiments.tables.table import Entry, Table
 from bangs.utils.csv_safe import to_csv

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-from bangs.experiments.protocols import PROTOCOLS
+from bangs.experiments.evaluation_protocols import PROTOCOLS
 from bangs.experiments.results import Result, machines
 from bangs.experiments.suites.suite import FIGURES, Suite
 from bangs.experiments.tables.figure import draw

@@ -6,7 +6,7 @@ from statistics import fmean, stdev
 from typing import Any
 
 from bangs.errors import UnknownName
-from bangs.experiments.protocols import PROTOCOLS
+from bangs.experiments.evaluation_protocols import PROTOCOLS
 from bangs.experiments.results import Result, matching
 from bangs.experiments.suites.suite import FIGURES, TIMED, Cell, Suite
 from bangs.experiments.tables.reruns import Spread

@@ -16,6 +16,7 @@ from bangs.errors import BangsError, OutOfMemory
 from bangs.graphs.datasets.npz import read_as_listed
 from bangs.graphs.sparse import to_torch
 from bangs.graphs.splits import every_public
+from bangs.graphs.structural_features import standardised
 from bangs.graphs.tables.column_roles import weight_as_fitted
 from bangs.graphs.tables.diagnostics import Diagnostics, FileDiagnostics, counted, listed
 from bangs.graphs.tables.edge_table import Indices, Weights, merged_edges
@@ -25,7 +26,6 @@ from bangs.graphs.tables.folder import array_as_fitted, read_folder
 from bangs.graphs.tables.labels import check_two_labels, many_classes
 from bangs.graphs.tables.node_table import NodeBlock
 from bangs.graphs.tables.read_options import ReadOptions
-from bangs.graphs.tables.structural_features import standardised
 from bangs.graphs.tables.table_reader import explain_memory_errors
 
 

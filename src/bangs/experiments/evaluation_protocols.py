@@ -1,4 +1,4 @@
-"""Protocols: which round of a run counts, and its score."""
+"""Evaluation protocols: which round of a run counts, and its score."""
 
 from collections.abc import Sequence
 from typing import Literal

@@ -1,4 +1,4 @@
-"""Outcome: the result of a fit; every figure has the number of nodes it was measured on."""
+"""The result of a fit, as in result.json; every figure has the number of nodes it was measured on."""
 
 from typing import Any
 
@@ -13,7 +13,7 @@ from bangs.runs.history_rows import is_soft, seconds_by_stage
 from bangs.runs.snapshot import Snapshot
 
 
-def outcome(model: SelfTrainingClassifier, truth: Tensor | None, seconds: float) -> dict[str, Any]:
+def fit_result(model: SelfTrainingClassifier, truth: Tensor | None, seconds: float) -> dict[str, Any]:
     """The JSON-able result of a fit; truth long [N] holds the labels of test nodes, -1 elsewhere."""
     snapshot = model.snapshot_
     stages, soft = seconds_by_stage(snapshot.rows), any(map(is_soft, snapshot.rows))

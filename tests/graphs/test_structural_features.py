@@ -8,7 +8,7 @@ from torch_geometric.data import Data
 
 from bangs.graphs import tables
 from bangs.graphs.sparse import adjacency
-from bangs.graphs.tables.structural_features import DIRECTIONS, WIDTH, structural
+from bangs.graphs.structural_features import DIRECTIONS, WIDTH, structural
 from tests.graphs.tables.sample_tables import folder
 
 
