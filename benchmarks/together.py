@@ -64,7 +64,7 @@ def compared(game: Information, estimator: str, repeats: int) -> list[dict[str, 
     def select(how: str) -> Values:
         information.RUNS_AT_ONCE = most[how]
         fresh = Information.of(game.operator, game.logits, game.known, game.nodes)
-        groups[how] = fresh.together
+        groups[how] = fresh.runs_at_once
         generators = [torch.Generator(game.device).manual_seed(run) for run in range(game.runs)]
         return ESTIMATORS[estimator](None)(fresh, K, generators)
 

@@ -19,6 +19,7 @@ import torch
 from torch_geometric.data import Data
 
 from bangs.experiments.experiment import Experiment, exam_of
+from bangs.selftraining.best_round import beats
 from bangs.selftraining.loop import SelfTrainer, State
 from measuring import graph, options, peak_bytes, resident, show
 
@@ -51,12 +52,12 @@ def measure(experiment: Experiment, data: Data, start: str | int) -> dict[str, A
     """Accuracy at the best validation round and epochs by seed; seconds and memory of all seeds together."""
     task, exam = experiment.task(data), exam_of(experiment, data)
     best = torch.full((task.runs,), -1.0, dtype=torch.float64)
-    accuracy = torch.zeros(task.runs)
+    accuracy = torch.zeros(task.runs, dtype=torch.float64)
     epochs, trained = torch.zeros(task.runs), torch.zeros(task.runs)
 
     def watch(state: State) -> None:
-        better = state.validation > best
-        accuracy[better] = exam.accuracy(state.prediction).float()[better]
+        better = beats(state.validation, best)
+        accuracy[better] = torch.tensor(exam.mark(state)["test"], dtype=torch.float64)[better]
         best[better] = state.validation[better]
         if state.index:
             settings = state.student.learner.trainer

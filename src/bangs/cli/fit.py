@@ -9,7 +9,7 @@ from bangs.cli import options
 from bangs.cli.console import Output
 from bangs.cli.interrupts import command_line, stoppable
 from bangs.cli.parsing import parse_fanout
-from bangs.selftraining.defaults import TEACHER
+from bangs.selftraining.defaults import FIT_HARD_ROUNDS, FIT_SOFT_ROUNDS, TEACHER
 from bangs.utils.limits import MAX_COUNT
 
 
@@ -75,7 +75,10 @@ def fit(
     ] = None,
     rounds: Annotated[
         int | None,
-        typer.Option(help="maximum number of rounds of self-training; if left out 3, or 10 with --method hard"),
+        typer.Option(
+            help=f"maximum number of rounds of self-training; if left out {FIT_SOFT_ROUNDS}, or {FIT_HARD_ROUNDS} with "
+            "--method hard"
+        ),
     ] = None,
     teacher: options.Teacher = TEACHER,
     validation: Annotated[

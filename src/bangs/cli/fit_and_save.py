@@ -20,7 +20,7 @@ from bangs.estimator.saved_parameters import to_json
 from bangs.graphs import splits, tables
 from bangs.graphs.fingerprint import fingerprint
 from bangs.graphs.store import Store
-from bangs.report.fit_result import exam, fit_result
+from bangs.report.fit_result import fit_result, labels_of_test_nodes
 from bangs.report.model_card import model_card
 from bangs.report.page import write_page
 from bangs.report.predictions_csv import predictions, pseudo_labels
@@ -84,7 +84,7 @@ def _fit(
             classifier.fit(data, names=graph.ids, observers=[lambda state: view.tell(round_line(state))], keeper=keeper)
     classifier.classes_ = np.array(graph.classes)[classifier.classes_]
     output.notes([*classifier.notes_, f"trained with {counted(classifier.threads_, 'thread')}"])
-    truth = exam(graph.data.y, graph.classes, classifier, test)
+    truth = labels_of_test_nodes(graph.data.y, graph.classes, classifier, test)
     result = fit_result(classifier, truth, keeper.seconds)
     output.say("writing predictions, reasons and the page")
     _write(folder, classifier, truth, result)

@@ -40,7 +40,7 @@ def serve(
     with ExitStack() as at_end:
         if not read_only:
             make_folder(folder)
-            _refuse_strangers(folder)
+            _refuse_other_files(folder)
             at_end.callback(acquire(folder).release)
         elif not folder.is_dir():
             raise InvalidInput(f"'{folder}' is not a folder; name one that `bangs label` wrote")
@@ -67,7 +67,7 @@ def prepare_queue(
 ) -> None:
     """Fit with the labels of the graph and all answers, and write the queue of nodes to label next."""
     make_folder(folder)
-    _refuse_strangers(folder)
+    _refuse_other_files(folder)
     make_folder(folder / FIT)
     answers = read_answers(folder / FILE) if (folder / FILE).exists() else []
     if answers:
@@ -129,15 +129,15 @@ def _fit_of(graph: Path) -> Path | None:
     return next((path for path in (graph, graph / FIT) if (path / MODEL).exists() or (path / TABLES).exists()), None)
 
 
-def _refuse_strangers(folder: Path) -> None:
+def _refuse_other_files(folder: Path) -> None:
     """Raise if the folder has files of other programs, also under our names; nothing has been written into it yet."""
     with explain_write_errors(folder):
-        strangers = sorted({path.name for path in folder.iterdir() if not path.name.startswith(".")} - _OUR_FILES)
+        others = sorted({path.name for path in folder.iterdir() if not path.name.startswith(".")} - _OUR_FILES)
     if os.path.lexists(folder / "lock") and not is_lock(folder / "lock"):
-        strangers.append("lock")
-    if strangers:
+        others.append("lock")
+    if others:
         raise InvalidInput(
-            f"'{folder}' holds other files (such as {strangers[0]!a}), and labels go to a folder of their own; "
+            f"'{folder}' holds other files (such as {others[0]!a}), and labels go to a folder of their own; "
             "choose another with --out"
         )
     if (folder / FILE).exists() and (folder / FILE).stat().st_size:

@@ -12,6 +12,7 @@ from bangs.estimator.linear import LinearTrainer, PropagatedLinear
 from bangs.estimator.members import View
 from bangs.estimator.node_features import columns_differ_in_scale, looks_like_counts, mostly_zeros
 from bangs.selftraining.budget import Budget
+from bangs.selftraining.defaults import FIT_SOFT_ROUNDS
 from bangs.selftraining.loop import Method
 from bangs.selftraining.methods import method
 from bangs.selftraining.soft_labels import Sharpen
@@ -19,7 +20,6 @@ from bangs.training.trainer import Trainer
 
 SOFT_METHODS = ("soft", "soft-aligned", "bangs-soft")
 VIEWS: tuple[View, ...] = ("features", "structure", "both")
-SOFT_ROUNDS = 3  # soft labels hardly change after them
 RIDGES = (3e-3, 3e-4, 1e-3, 1e-2, 3e-2)  # the first is tried for every model, the others for the best
 REFINED = 3  # candidates that are tried with other ridges
 REFINE_ONE_ABOVE = 50_000  # unlabelled nodes; on a larger graph only one candidate is refined
@@ -56,7 +56,7 @@ class Candidate:
 
 def soft_method(name: str, rounds: int | None) -> Method:
     """A method of soft labels by name; class shares are those of the labels a fold learns from."""
-    recipe = method(name, Budget(rounds=SOFT_ROUNDS if rounds is None else rounds, teacher="latest"))
+    recipe = method(name, Budget(rounds=FIT_SOFT_ROUNDS if rounds is None else rounds))
     if isinstance(recipe.believe, Sharpen) and recipe.believe.shares == "validation":
         return replace(recipe, believe=replace(recipe.believe, shares="given"))
     return recipe

@@ -96,5 +96,5 @@ class Keeper:
         except (LookupError, TypeError, ValueError, AttributeError, RuntimeError) as error:
             raise InvalidInput(
                 f"the newest checkpoint in '{self._rounds.folder.path}' is not one of a fit: {error}; "
-                "remove it to go on from the one before, or add --overwrite to begin again"
+                "remove it to continue from the one before, or add --overwrite to begin again"
             ) from error

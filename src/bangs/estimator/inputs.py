@@ -291,7 +291,10 @@ def features(X: Any) -> Tensor:
 def _missing_edges_advice(X: Any) -> str:
     """The advice for an X without edges that is not a `Data`."""
     if isinstance(X, str | PathLike):
-        return "tables are read by `bangs fit`; in Python, bangs.graphs.tables.read(path).data is a graph for fit"
+        return (
+            "tables are read by `bangs fit`; in Python, read them with pandas and give X, a frame with node names as "
+            "its index, y, a series, and edge_index, a frame of edges"
+        )
     if isinstance(X, HeteroData):
         return "a HeteroData has nodes of several kinds; data.to_homogeneous(), with features x, has one"
     return (

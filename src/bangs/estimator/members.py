@@ -16,7 +16,7 @@ from bangs.nn.models import Architecture
 from bangs.runs.checkpoint_content import with_prefix
 from bangs.runs.history_rows import is_row, row, with_adopted, without_adopted
 from bangs.runs.scored_nodes import ScoredNodes
-from bangs.selftraining.best_round import Merit, clearly_behind
+from bangs.selftraining.best_round import Merit, clearly_behind, leads
 from bangs.selftraining.loop import State
 
 View = Literal["features", "structure", "both"]
@@ -184,7 +184,7 @@ class FoldRecorder:
             better = not self._chosen or merit.beats(self._merit)
             self._merit = merit if better else self._merit
             return better
-        if self._best is None or float((log_probs - self._best).mean()) > 0:
+        if self._best is None or leads(log_probs, self._best):
             self._best = log_probs
             return True
         return not clearly_behind(log_probs, self._best)

@@ -32,7 +32,7 @@ from bangs.graphs.store import Store, check_edges
 from bangs.nn.models import MODELS
 from bangs.selection.quotas import Top
 from bangs.selection.scores import Agreement, Banzhaf, Chance, Confidence, Score
-from bangs.selftraining.defaults import CHOICES
+from bangs.selftraining.defaults import CHOICES, FIT_HARD_ROUNDS
 from bangs.selftraining.loop import Method
 from bangs.training.neighbour_sampling import Sampling
 from bangs.training.presets import PRESETS
@@ -44,7 +44,6 @@ from bangs.utils.setting_checks import check_name
 log = logging.getLogger(__name__)
 
 EPOCHS, PATIENCE = 300, 50
-HARD_ROUNDS = 10
 METHODS = ("auto", "hard", "raw", *SOFT_METHODS)
 METHOD_AND_TRAINER = ("selector", "k", "candidates", "rounds", "teacher", "preset", "epochs", "patience")  # settings
 MAX_DEFAULT_K = 100  # nodes per round, since Banzhaf values of very many candidates take long
@@ -116,7 +115,7 @@ def _build_method(settings: Mapping[str, Any], name: str, calibrate: Calibrator,
 
     k: None = all rounds together adopt half of the pool, at most 100 nodes per round; candidates: None = 5 k.
     """
-    rounds = HARD_ROUNDS if settings["rounds"] is None else settings["rounds"]
+    rounds = FIT_HARD_ROUNDS if settings["rounds"] is None else settings["rounds"]
     k, candidates, teacher = settings["k"], settings["candidates"], settings["teacher"]
     counts: tuple[tuple[str, Any, int], ...] = (("rounds", rounds, 0), ("k", k, 1), ("candidates", candidates, 1))
     for option, value, low in counts:

@@ -1,4 +1,4 @@
-"""Exam: the test labels of an experiment; no other part has them."""
+"""Exam: the labels that an experiment is measured with; no learner has them."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -18,7 +18,7 @@ class Exam:
     """Compares predictions with labels that no learner sees."""
 
     answers: Tensor  # long [R, N], -1 = not a test node
-    truth: Tensor  # long [R, N], -1 = unknown; for the accuracy of pseudo-labels
+    truth: Tensor  # long [R, N], -1 = unknown; of all nodes, for the accuracy of pseudo-labels
 
     @classmethod
     def of(cls, data: Data, split: Split) -> "Exam":

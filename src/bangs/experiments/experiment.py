@@ -82,7 +82,7 @@ class Experiment:
     estimator: str = DEFAULT
     samples: int | None = None
     calibrator: str = "ets"
-    teacher: TeacherChoice | None = None  # None = the method's default: the best so far, or the latest (see `choices`)
+    teacher: TeacherChoice | None = None  # None = the method's default: the best so far, or the latest
     pool: Pool = POOL
     memory: Memory | None = None  # which pseudo-labels stay; None = the method's default
     noise: float = 0.0  # share of training and validation labels flipped

@@ -49,13 +49,13 @@ class Processes:
 
     def __call__(self, jobs: Sequence[Job], tell: Tell) -> None:
         remaining = {job.name: job for job in jobs}
-        deaths = Counter[str]()  # of workers, while the job was under way
+        crashes = Counter[str]()  # of workers, while the job was under way
         while remaining:
             with _pool(min(self.count, len(remaining))) as pool:
                 suspects = self._hand_out(pool, remaining, tell)
-            deaths.update(suspects)
+            crashes.update(suspects)
             for name in suspects:
-                if deaths[name] > RETRIES:
+                if crashes[name] > RETRIES:
                     reason = f"its process died {RETRIES + 1} times, perhaps for want of memory"
                     tell(remaining.pop(name), Outcome("failed", error=reason))
 

@@ -81,7 +81,7 @@ def rows_of(record: Record) -> list[dict[str, Any]]:
     try:
         rows = _rows_of(record)
     except (KeyError, IndexError, TypeError, ValueError, AttributeError, OverflowError) as error:
-        raise InvalidInput(f"the folder's run is none of an experiment: {error!r}") from error
+        raise InvalidInput(f"the folder does not hold a run of an experiment: {error!r}") from error
     if not all(map(_is_valid_row, rows)):
         raise InvalidInput("the folder's result is not as bangs writes it")
     return rows
@@ -134,10 +134,10 @@ def gather(rows: Iterable[Mapping[str, Any]]) -> list[Result]:
     results = []
     for name, run_rows in runs.items():
         scored = [row for row in run_rows if "error" not in row]
-        told = scored[0] if scored else run_rows[-1]
+        first = scored[0] if scored else run_rows[-1]
         by_seed = {row["seed"]: row for row in scored}  # a run exported twice counts once
-        seconds, error = told.get("seconds"), told.get("error", "")
-        results.append(Result(name, told["config"], told["environment"], by_seed, seconds, error))
+        seconds, error = first.get("seconds"), first.get("error", "")
+        results.append(Result(name, first["config"], first["environment"], by_seed, seconds, error))
     return results
 
 

@@ -28,7 +28,7 @@ def unblind(path: Path, data_folder: Path | None = None) -> dict[str, Any] | Non
     """
     record = read_run(path)
     if record.result is None:
-        raise InvalidInput(f"the run in '{path}' is not finished; go on with it (--resume), then unblind it")
+        raise InvalidInput(f"the run in '{path}' is not finished; continue it with --resume, then unblind it")
     if not record.result.get("blind"):
         if any(event["kind"] == "unblinded" for event in record.events):
             return None

@@ -84,7 +84,7 @@ def _test(model: SelfTrainingClassifier, truth: Tensor) -> dict[str, Any]:
     }
 
 
-def exam(labels: Tensor, classes: list[str], model: SelfTrainingClassifier, test: Tensor) -> Tensor:
+def labels_of_test_nodes(labels: Tensor, classes: list[str], model: SelfTrainingClassifier, test: Tensor) -> Tensor:
     """The class numbers of test nodes long [N], -1 elsewhere; a class that the model has not learned has number C.
 
     `labels` long [N] number the names in `classes`; `test` bool [N].

@@ -10,7 +10,7 @@ from sklearn.utils.validation import check_is_fitted
 from bangs.errors import InvalidInput
 from bangs.estimator.classifier import SelfTrainingClassifier
 from bangs.estimator.label_inputs import as_labels, in_order
-from bangs.report.fit_result import exam, fit_result
+from bangs.report.fit_result import fit_result, labels_of_test_nodes
 from bangs.report.page import page_begin, render
 from bangs.report.run_data import RunData
 from bangs.runs.history_rows import seconds_by_stage
@@ -26,7 +26,7 @@ def write_report(
     label. `name` is the title of the page.
     """
     if not isinstance(model, SelfTrainingClassifier):
-        raise InvalidInput(f"a page tells of a SelfTrainingClassifier, got {type(model).__name__}")
+        raise InvalidInput(f"write_report needs a SelfTrainingClassifier, got {type(model).__name__}")
     check_is_fitted(model)
     path = Path(path) if isinstance(path, str | PathLike) else Path()
     if path.suffix != ".html":
@@ -37,7 +37,7 @@ def write_report(
     if y is not None:  # only nodes that had no label are compared
         rows = pd.DataFrame(index=pd.Index(list(model.node_names_)))
         target, names = as_labels(in_order(rows, y), len(rows))
-        truth = exam(target, [str(name) for name in names.tolist()], model, snapshot.known < 0)
+        truth = labels_of_test_nodes(target, [str(name) for name in names.tolist()], model, snapshot.known < 0)
     result = fit_result(model, truth, sum(seconds_by_stage(snapshot.rows).values()))
     settings = {key: str(value) for key, value in model.get_params(deep=False).items()}
     data = RunData(

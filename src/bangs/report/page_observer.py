@@ -22,7 +22,7 @@ from bangs.selftraining.loop import State
 
 
 class PageObserver:
-    """Records the snapshot of the first run; truth long [N] is only compared with predictions.
+    """Records the snapshot of the first run; predictions are compared with labels of `truth` [N] that no model learned.
 
     Give it to `Experiment.run` as an observer and call `write` after the run:
 
@@ -78,12 +78,14 @@ class PageObserver:
         )
 
     def write(self, folder: str | Path) -> Path:
-        """Write snapshot, exam and page into the folder; a resumed run, observed in part, gets a page without nodes."""
+        """Write snapshot, hidden labels and page into the folder; of a resumed run, observed in part, a page alone."""
         folder = Path(folder)
         if self.rows and [row["round"] for row in self.rows] == list(range(len(self.rows))):
-            tensors, facts = self.snapshot().to_plain()
+            snapshot = self.snapshot()
+            tensors, facts = snapshot.to_plain()
             # rows of all runs are in history.jsonl already
             model_file.save(folder / SNAPSHOT, tensors, {**facts, "rows": []})
             if self.truth is not None:
-                model_file.save(folder / EXAM, {"truth": self.truth.cpu().to(torch.long)}, {})
+                hidden = torch.where(snapshot.known < 0, self.truth.cpu().long(), -1)
+                model_file.save(folder / EXAM, {"truth": hidden}, {})
         return write_page(folder)

@@ -44,7 +44,7 @@ def unpack(checkpoint: Checkpoint, learner: Learner) -> State:
     if problem := _problem(checkpoint, learner):
         raise InvalidInput(
             f"the checkpoint of round {checkpoint.round} does not belong to this run: {problem}; "
-            "remove it to go on from the one before, or the whole folder to begin again"
+            "remove it to continue from the one before, or the whole folder to begin again"
         )
     tensors = {name: value.to(learner.task.device) for name, value in checkpoint.tensors.items()}
     early = with_prefix(tensors, "early.") or None

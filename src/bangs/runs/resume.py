@@ -47,15 +47,15 @@ class SavedRounds:
         """Seconds of work so far, with those of earlier attempts."""
         return self.earlier + time.perf_counter() - self._began
 
-    def begin(self, task: Task, exam: str = "") -> None:
-        """Check that the checkpoint is of this task; `exam` is a digest of labels that the learner does not see."""
+    def begin(self, task: Task, hidden: str = "") -> None:
+        """Check that the checkpoint is of this task; `hidden` is a digest of labels that the learner does not see."""
         graph, labels = task.graph, {"given": task.given.target, "held": task.validation}
         if isinstance(graph, StoredGraph):  # its identity covers all that is stored
             seen = digest([graph.identity, fingerprint(Data(**labels))])
         else:
             weight = graph.get("edge_weight")
             seen = fingerprint(Data(x=graph.x, edge_index=graph.edge_index, edge_weight=weight, **labels))
-        self._identity = digest([seen, exam])
+        self._identity = digest([seen, hidden])
         if self.latest is None:
             return
         if self.latest.facts.get("identity") != self._identity:

@@ -35,6 +35,11 @@ def beats(accuracy: "Tensor", earlier: "Tensor") -> "Tensor":
     return accuracy > earlier
 
 
+def leads(likelihood: "Tensor", best: "Tensor") -> bool:
+    """Whether a round's mean log-probability of the validation labels [M] is higher than that of the best one."""
+    return float((likelihood - best).mean()) > 0
+
+
 def clearly_behind(likelihood: "Tensor", best: "Tensor") -> bool:
     """Whether a round is behind the best one by a standard error of the mean difference or more.
 

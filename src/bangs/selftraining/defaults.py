@@ -14,6 +14,8 @@ TEACHER: TeacherChoice = "best"
 START: Start = "fresh"
 ROUNDS = 40  # as in the paper
 SOFT_ROUNDS = 15  # of soft labels, whose gains end after about ten
+FIT_SOFT_ROUNDS = 3  # of the many linear models of a fit, whose soft labels hardly change after them
+FIT_HARD_ROUNDS = 10  # of a fit, since every fold has few labels
 POOL: Pool = "free"  # validation nodes are never adopted, so that they judge every round alike
 
 CHOICES: dict[str, tuple[str, ...]] = {

@@ -60,7 +60,7 @@ class Trainer:
         if not _has_build(self.model):
             raise InvalidInput(
                 f"Trainer.model must be an architecture such as GCN(hidden=64), got {self.model!r}; "
-                "bangs.training.presets.trainer makes a Trainer from names"
+                "write Trainer(GCN(hidden=64))"
             )
         check_number("Trainer.lr", self.lr, within="(0, inf)")
         check_number("Trainer.weight_decay", self.weight_decay, within="[0, inf)")
