@@ -370,11 +370,13 @@ def test_a_parquet_column_of_any_type_can_be_ignored_and_then_stays_so(tmp_path:
     folder(tmp_path)
     frame = pd.read_csv(tmp_path / "nodes.csv", dtype=str, keep_default_na=False)
     (tmp_path / "nodes.csv").unlink()
-    frame.assign(list=[[1.0, 2.0]] * 6).to_parquet(tmp_path / "nodes.parquet")
-    graph = tables.read(tmp_path, ignore=["list", "colour"])
+    frame.assign(list=[[1.0, 2.0]] * 6, span=pd.interval_range(0, 6)).to_parquet(tmp_path / "nodes.parquet")
+    graph = tables.read(tmp_path, ignore=["list", "span", "colour"])
     assert graph.columns.features == ["height"]
     assert list(tables.read(tmp_path, encoding=graph.columns).ids) == list("abcdef")
-    convert_from(str(tmp_path), tmp_path / "store", options=ReadOptions(ignore=("list", "colour")))
+    convert_from(str(tmp_path), tmp_path / "store", options=ReadOptions(ignore=("list", "span", "colour")))
+    with pytest.raises(tables.BadTables, match=r"column 'span' holds .*neither number nor text"):
+        tables.read(tmp_path, ignore=["list"])
     with pytest.raises(tables.BadTables, match="--ignore names column 'size', which is not there"):
         tables.read(tmp_path, ignore=["list", "size"])
 

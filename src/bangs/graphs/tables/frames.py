@@ -17,7 +17,7 @@ from bangs.graphs.tables.parquet import as_text
 from bangs.graphs.tables.table import Limits, Table, column_names
 
 FILE = "X"
-_CELLS = str | int | float | np.generic | Decimal | date | type(None) | type(pd.NA) | type(pd.NaT)
+_CELLS = str | int | float | np.generic | Decimal | date | pd.Interval | type(None) | type(pd.NA) | type(pd.NaT)
 
 
 def encode_frame(
@@ -61,11 +61,17 @@ def _table(frame: pd.DataFrame, names: list[str | None], diagnostics: FileDiagno
         column = frame.iloc[:, position]
         if isinstance(column.dtype, pd.SparseDtype):
             column = column.astype(column.dtype.subtype)
+        if isinstance(getattr(column.dtype, "categories", column).dtype, pd.IntervalDtype):
+            column = column.astype(object)  # as of pd.cut, which Arrow cannot write as text
         refused = [str(column.dtype)] if column.dtype.kind == "c" else []
         if column.dtype == object:
             refused = [type(cell).__name__ for cell in column if not isinstance(cell, _CELLS)]
-            column = column if refused else pd.Series([None if pd.isna(cell) else str(cell) for cell in column])
-        text = None if refused else as_text(pa.chunked_array([pa.Array.from_pandas(column)]), Limits())
+            if not refused:
+                column = pd.Series([None if pd.isna(cell) else str(cell) for cell in column], dtype=object)
+        try:
+            text = None if refused else as_text(pa.chunked_array([pa.Array.from_pandas(column)]), Limits())
+        except (ValueError, NotImplementedError):  # Arrow's, as for categories of several types, or half a character
+            text = None
         if text is None:
             message = f"column {label!r} holds {[*refused, column.dtype][0]}, which is neither number, word nor date"
             diagnostics.add("column-type", message, f"drop it: X.drop(columns={label!r})")

@@ -82,6 +82,9 @@ def as_text(column: Any, limits: Limits) -> Any:
         column = column.cast(kind)
     if pa.types.is_nested(kind) or pa.types.is_binary(kind) or pa.types.is_large_binary(kind):
         return None
-    text = column.cast(pa.string()).fill_null("")
+    try:
+        text = column.cast(pa.string()).fill_null("")
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError):  # such as UUIDs, and pandas' intervals
+        return None
     text.validate(full=True)  # a file may declare bytes as text that are not UTF-8
     return text
