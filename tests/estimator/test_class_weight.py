@@ -250,3 +250,29 @@ def test_auto_keeps_the_shares_of_a_random_sample() -> None:
 def test_auto_says_nothing_of_even_labels() -> None:
     data, _ = partly_labelled(6, 5, 5)
     assert noted(SelfTrainingClassifier(model="gcn", epochs=5, rounds=1).fit(data)) == []
+
+
+def test_labels_of_a_split_are_balanced_where_models_learn_and_where_they_are_judged() -> None:
+    """As many labels of each class to learn from, and a random sample to judge, as in published splits."""
+    data, truth = partly_labelled(5, 5, 5)
+    data.train_mask = data.y >= 0
+    data.val_mask = ~data.train_mask & (torch.arange(400) < 150)
+    data.y = truth
+    split = training_data(prepare(data), seed=0, folds=None, validation=None, class_weight="balanced")
+    learned = label_weights(split.folds.given[0], split.class_weights)
+    judged = label_weights(split.folds.held[0], split.held_class_weights)
+    held = split.folds.held[0] >= 0
+    assert [float(learned[data.train_mask & (truth == label)].sum()) for label in range(3)] == pytest.approx([5] * 3)
+    masses = [float(judged[held & (truth == label)].sum()) for label in range(3)]
+    assert masses == pytest.approx([int(held.sum()) / 3] * 3)
+
+
+def test_a_split_with_even_training_labels_learns_the_same_when_balanced() -> None:
+    data, truth = partly_labelled(5, 5, 5)
+    data.train_mask, data.val_mask = data.y >= 0, torch.zeros(400, dtype=torch.bool)
+    data.val_mask[(~data.train_mask & (truth == 0)).nonzero().flatten()[:60]] = True
+    data.val_mask[(~data.train_mask & (truth > 0)).nonzero().flatten()[:10]] = True
+    data.y = truth
+    settings: dict[str, Any] = {"model": "gcn", "epochs": 20, "patience": 20, "method": "raw", "device": "cpu"}
+    one, other = (SelfTrainingClassifier(class_weight=weight, **settings).fit(data) for weight in ("balanced", None))
+    assert np.array_equal(one.members_[0].weights["weight.0"], other.members_[0].weights["weight.0"])
