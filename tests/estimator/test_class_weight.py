@@ -1,5 +1,6 @@
 """Uneven labels: every class counts alike, where models learn and where they are judged."""
 
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -67,9 +68,11 @@ def test_class_weights_are_balanced_equal_or_given() -> None:
 @pytest.mark.parametrize(
     ("class_weight", "words"),
     [
-        ("even", "class_weight must be 'auto', 'balanced', None or a dict, got 'even'"),
-        (2.0, "class_weight must be 'auto', 'balanced', None or a dict, got 2.0"),
-        ({0: 0}, "class_weight of class 0 must be positive, got 0"),
+        ("None", "class_weight must be 'auto', 'balanced', None (--class-weight none) or a dict, got 'None'"),
+        (2.0, "class_weight must be 'auto', 'balanced', None (--class-weight none) or a dict, got 2.0"),
+        ({0: 0}, "class_weight of class 0 must lie in [1e-6, 1e6], got 0"),
+        ({0: 1e-40}, "class_weight of class 0 must lie in [1e-6, 1e6], got 1e-40"),
+        ({0: 10**400}, "class_weight of class 0 must lie in [1e-6, 1e6], got 1000"),
         ({0: "1"}, "class_weight of class 0 must be a number, got '1'"),
         ({7: 1.0}, "class_weight names class 7; the labels have 0, 1, 2"),
     ],
@@ -276,3 +279,25 @@ def test_a_split_with_even_training_labels_learns_the_same_when_balanced() -> No
     settings: dict[str, Any] = {"model": "gcn", "epochs": 20, "patience": 20, "method": "raw", "device": "cpu"}
     one, other = (SelfTrainingClassifier(class_weight=weight, **settings).fit(data) for weight in ("balanced", None))
     assert np.array_equal(one.members_[0].weights["weight.0"], other.members_[0].weights["weight.0"])
+
+
+QUICK: dict[str, Any] = {"model": "gcn", "method": "raw", "epochs": 3, "device": "cpu"}
+
+
+def test_a_saved_model_keeps_the_weights_of_classes_by_name(tmp_path: Path) -> None:
+    data, _ = partly_labelled(4, 4, 4)
+    model = SelfTrainingClassifier(class_weight={0: 2, np.int64(1): np.float32(0.5)}, **QUICK).fit(data)
+    model.save(tmp_path)
+    assert SelfTrainingClassifier.load(tmp_path).class_weight == {0: 2, 1: 0.5}
+    words = SelfTrainingClassifier(class_weight={"0": 3.0}, **QUICK)
+    words.fit(data.x.to_dense().numpy(), [str(label) for label in data.y.tolist()], edge_index=data.edge_index)
+    words.save(tmp_path)
+    assert SelfTrainingClassifier.load(tmp_path).class_weight == {"0": 3.0}
+
+
+def test_class_weights_may_name_a_class_without_labels_if_they_name_all_others() -> None:
+    """As in scikit-learn: the labels of a fold may lack a class."""
+    y = torch.tensor([0, 0, 0, 1, 1, 1, -1])
+    assert weights_of(y, {0: 1, 1: 3, 2: 5}) == [1, 3]
+    with pytest.raises(InvalidInput, match="class_weight names class 2; the labels have 0, 1"):
+        weights_of(y, {1: 3, 2: 5})

@@ -17,13 +17,15 @@ PRIOR_LABELS = 5.0  # imagined labels of every class, in the class shares of a r
 
 
 def check_class_weight(class_weight: Any) -> None:
-    """Raises where `class_weight` is neither "auto" nor "balanced" nor None nor a dict of positive numbers."""
+    """Raises where `class_weight` is neither "auto" nor "balanced" nor None nor a dict of weights."""
     if class_weight is None or (isinstance(class_weight, str) and class_weight in ("auto", "balanced")):
         return
     if not isinstance(class_weight, Mapping):
-        raise InvalidInput(f"class_weight must be 'auto', 'balanced', None or a dict, got {class_weight!r}")
+        raise InvalidInput(
+            f"class_weight must be 'auto', 'balanced', None (--class-weight none) or a dict, got {class_weight!r}"
+        )
     for name, weight in class_weight.items():
-        check_number(f"class_weight of class {name!r}", weight, within="(0, inf)")
+        check_number(f"class_weight of class {name!r}", weight, within="[1e-6, 1e6]")
 
 
 def class_weights(class_weight: Any, classes: Classes, labels: Tensor) -> Tensor:
@@ -38,7 +40,7 @@ def class_weights(class_weight: Any, classes: Classes, labels: Tensor) -> Tensor
         return counts.sum() / (len(classes) * counts.clamp_min(1).double())
     given = {} if class_weight is None else dict(class_weight)
     weights = [float(given.pop(name, 1.0)) for name in classes.tolist()]
-    if given:
+    if given and not set(classes.tolist()) <= set(class_weight):  # else a class has no label here, as in some folds
         known = ", ".join(map(repr, classes.tolist()))
         raise InvalidInput(f"class_weight names class {next(iter(given))!r}; the labels have {known}")
     return torch.tensor(weights, dtype=torch.float64)
