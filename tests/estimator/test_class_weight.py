@@ -27,6 +27,7 @@ from bangs.training.teacher import Teacher
 
 UNEVEN = torch.tensor([0, 0, 0, 0, 0, 0, 1, 1, -1, 2])
 BALANCED = torch.tensor([3 / 6, 3 / 2, 3 / 1], dtype=torch.float64)
+QUICK: dict[str, Any] = {"model": "gcn", "method": "raw", "epochs": 3, "device": "cpu"}
 
 
 def partly_labelled(*counts: int) -> tuple[Data, torch.Tensor]:
@@ -199,9 +200,15 @@ def test_labels_chosen_by_class_are_told_from_a_random_sample() -> None:
     assert not were_chosen(Prediction(logits), Folds.of(labels, 2, seed=0).held, labels), "as in the graph"
 
 
-def test_where_no_node_is_unlabelled_labels_stay_balanced() -> None:
-    labels = torch.tensor([0, 0, 0, 0, 1, 1])
-    assert were_chosen(Prediction(torch.zeros(2, 6, 2)), Folds.of(labels, 2, seed=0).held, labels)
+@pytest.mark.parametrize("everywhere", [True, False])
+def test_where_labels_cannot_be_compared_they_stay_balanced_and_no_cause_is_named(everywhere: bool) -> None:
+    """All nodes have a label; or most classes have one label, so none is held out."""
+    data, truth = partly_labelled(6, 1, 1)
+    data.y = truth if everywhere else data.y
+    auto, balanced = (SelfTrainingClassifier(class_weight=weight, **QUICK).fit(data) for weight in ("auto", "balanced"))
+    (note,) = noted(auto)
+    assert "whether the labels are a random sample of the nodes is not known; every class counts alike" in note
+    assert np.array_equal(auto.predict_proba(), balanced.predict_proba())
 
 
 def test_a_random_sample_has_the_expected_shares() -> None:
@@ -224,7 +231,7 @@ def test_auto_balances_labels_chosen_by_class_and_says_so(settings: dict[str, An
     )
     assert np.array_equal(auto.predict_proba(), balanced.predict_proba())
     (note,) = noted(auto)
-    assert note.startswith("class '0' has 60 labels, the median class 6; the labels were not drawn at random")
+    assert note.startswith("class '0' has 60 labels, the median class 6; the labels do not look like a random sample")
     assert noted(balanced) == []
 
 
@@ -279,9 +286,6 @@ def test_a_split_with_even_training_labels_learns_the_same_when_balanced() -> No
     settings: dict[str, Any] = {"model": "gcn", "epochs": 20, "patience": 20, "method": "raw", "device": "cpu"}
     one, other = (SelfTrainingClassifier(class_weight=weight, **settings).fit(data) for weight in ("balanced", None))
     assert np.array_equal(one.members_[0].weights["weight.0"], other.members_[0].weights["weight.0"])
-
-
-QUICK: dict[str, Any] = {"model": "gcn", "method": "raw", "epochs": 3, "device": "cpu"}
 
 
 def test_a_saved_model_keeps_the_weights_of_classes_by_name(tmp_path: Path) -> None:

@@ -158,7 +158,7 @@ def soft_label(snapshot: Snapshot, node: int) -> SoftLabel | None:
 
 
 def relative_weights(snapshot: Snapshot) -> Tensor:
-    """The weight of every label in the loss of the chosen model; given labels that it learned have mean 1: float [N]."""
+    """The weight of every label in the loss of the chosen model, relative to a given label it learned: float [N]."""
     if snapshot.weight is None:
         return (snapshot.target >= 0).float()
     learned = (snapshot.given >= 0) & (snapshot.weight > 0)  # given labels held out from this fold have weight 0

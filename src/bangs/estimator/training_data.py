@@ -88,22 +88,23 @@ def settle_class_weights(
 ) -> tuple[TrainingData, dict[View, Task]]:
     """The same with class weights that suit how the labels were drawn, as `class_weight="auto"` finds them.
 
-    Uneven labels that look chosen by class, or of which none can be held out, stay balanced. Others, and those of a
-    graph on disk, count as a random sample.
+    Uneven labels that look chosen by class stay balanced, and so do those of which none can be held out, and those of
+    almost all nodes. Others, and those of a graph on disk, count as a random sample.
     """
     labels = data.folds.all_labels
     if not are_uneven(labels):
         return data, dict(tasks)
-    chosen = not data.folds.has_held_out
-    if not isinstance(source, Store) and not chosen:
+    has_held_out, stored, chosen = data.folds.has_held_out, isinstance(source, Store), None
+    if has_held_out and not stored:
         view = next(iter(tasks))
         candidate = linear_candidates(tasks[view].graph, Method(rounds=0), "raw", (view,))[0]
         learner = candidate.trainer.prepare(tasks[view])
         prediction = learner.fit(tasks[view].given, Streams(tuple(seeds))).predict(tasks[view].graph)
         chosen = were_chosen(prediction, tasks[view].validation, labels)
-    note = uneven_note(labels, _class_names(source, data.classes), chosen)
+    balanced = not (stored and has_held_out) if chosen is None else chosen
+    note = uneven_note(labels, _class_names(source, data.classes), chosen, balanced)
     data = replace(data, notes=(*data.notes, note))
-    if chosen:
+    if balanced:
         return data, dict(tasks)
     parts = data.labels, data.folds.held.amax(0)
     weights, held_weights = (random_sample_weights(part, len(data.classes)) for part in parts)
