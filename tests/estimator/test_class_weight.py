@@ -184,7 +184,7 @@ def test_labels_chosen_by_class_are_told_from_a_random_sample() -> None:
     logits = torch.zeros(2, 200, 2)
     logits[:, :100, 0] = logits[:, 100:, 1] = 2.0
 
-    def chosen(first: int, second: int) -> bool:
+    def chosen(first: int, second: int) -> bool | None:
         labels = torch.full((200,), -1)
         labels[:first], labels[100 : 100 + second] = 0, 1
         folds = Folds.of(labels, 2, seed=0)
@@ -192,12 +192,12 @@ def test_labels_chosen_by_class_are_told_from_a_random_sample() -> None:
 
     assert chosen(30, 5)
     assert chosen(5, 30)
-    assert not chosen(20, 18)
+    assert chosen(20, 18) is False
     logits[:, :170, 0], logits[:, :170, 1] = 2.0, 0.0
     logits[:, 170:, 0], logits[:, 170:, 1] = 0.0, 2.0
     labels = torch.full((200,), -1)
     labels[:34], labels[170:176] = 0, 1
-    assert not were_chosen(Prediction(logits), Folds.of(labels, 2, seed=0).held, labels), "as in the graph"
+    assert were_chosen(Prediction(logits), Folds.of(labels, 2, seed=0).held, labels) is False, "as in the graph"
 
 
 @pytest.mark.parametrize("everywhere", [True, False])
