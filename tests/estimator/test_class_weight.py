@@ -290,7 +290,8 @@ def test_a_split_with_even_training_labels_learns_the_same_when_balanced() -> No
 
 def test_a_saved_model_keeps_the_weights_of_classes_by_name(tmp_path: Path) -> None:
     data, _ = partly_labelled(4, 4, 4)
-    model = SelfTrainingClassifier(class_weight={0: 2, np.int64(1): np.float32(0.5)}, **QUICK).fit(data)
+    weights: Any = {0: 2, np.int64(1): np.float32(0.5)}
+    model = SelfTrainingClassifier(class_weight=weights, **QUICK).fit(data)
     model.save(tmp_path)
     assert SelfTrainingClassifier.load(tmp_path).class_weight == {0: 2, 1: 0.5}
     words = SelfTrainingClassifier(class_weight={"0": 3.0}, **QUICK)
