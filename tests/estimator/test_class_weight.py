@@ -1,5 +1,6 @@
 """Uneven labels: every class counts alike, where models learn and where they are judged."""
 
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -26,6 +27,7 @@ from bangs.training.teacher import Teacher
 
 UNEVEN = torch.tensor([0, 0, 0, 0, 0, 0, 1, 1, -1, 2])
 BALANCED = torch.tensor([3 / 6, 3 / 2, 3 / 1], dtype=torch.float64)
+QUICK: dict[str, Any] = {"model": "gcn", "method": "raw", "epochs": 3, "device": "cpu"}
 
 
 def partly_labelled(*counts: int) -> tuple[Data, torch.Tensor]:
@@ -67,9 +69,11 @@ def test_class_weights_are_balanced_equal_or_given() -> None:
 @pytest.mark.parametrize(
     ("class_weight", "words"),
     [
-        ("even", "class_weight must be 'auto', 'balanced', None or a dict, got 'even'"),
-        (2.0, "class_weight must be 'auto', 'balanced', None or a dict, got 2.0"),
-        ({0: 0}, "class_weight of class 0 must be positive, got 0"),
+        ("None", "class_weight must be 'auto', 'balanced', None (--class-weight none) or a dict, got 'None'"),
+        (2.0, "class_weight must be 'auto', 'balanced', None (--class-weight none) or a dict, got 2.0"),
+        ({0: 0}, "class_weight of class 0 must lie in [1e-6, 1e6], got 0"),
+        ({0: 1e-40}, "class_weight of class 0 must lie in [1e-6, 1e6], got 1e-40"),
+        ({0: 10**400}, "class_weight of class 0 must lie in [1e-6, 1e6], got 1000"),
         ({0: "1"}, "class_weight of class 0 must be a number, got '1'"),
         ({7: 1.0}, "class_weight names class 7; the labels have 0, 1, 2"),
     ],
@@ -180,7 +184,7 @@ def test_labels_chosen_by_class_are_told_from_a_random_sample() -> None:
     logits = torch.zeros(2, 200, 2)
     logits[:, :100, 0] = logits[:, 100:, 1] = 2.0
 
-    def chosen(first: int, second: int) -> bool:
+    def chosen(first: int, second: int) -> bool | None:
         labels = torch.full((200,), -1)
         labels[:first], labels[100 : 100 + second] = 0, 1
         folds = Folds.of(labels, 2, seed=0)
@@ -188,17 +192,23 @@ def test_labels_chosen_by_class_are_told_from_a_random_sample() -> None:
 
     assert chosen(30, 5)
     assert chosen(5, 30)
-    assert not chosen(20, 18)
+    assert chosen(20, 18) is False
     logits[:, :170, 0], logits[:, :170, 1] = 2.0, 0.0
     logits[:, 170:, 0], logits[:, 170:, 1] = 0.0, 2.0
     labels = torch.full((200,), -1)
     labels[:34], labels[170:176] = 0, 1
-    assert not were_chosen(Prediction(logits), Folds.of(labels, 2, seed=0).held, labels), "as in the graph"
+    assert were_chosen(Prediction(logits), Folds.of(labels, 2, seed=0).held, labels) is False, "as in the graph"
 
 
-def test_where_no_node_is_unlabelled_labels_stay_balanced() -> None:
-    labels = torch.tensor([0, 0, 0, 0, 1, 1])
-    assert were_chosen(Prediction(torch.zeros(2, 6, 2)), Folds.of(labels, 2, seed=0).held, labels)
+@pytest.mark.parametrize("everywhere", [True, False])
+def test_where_labels_cannot_be_compared_they_stay_balanced_and_no_cause_is_named(everywhere: bool) -> None:
+    """All nodes have a label; or most classes have one label, so none is held out."""
+    data, truth = partly_labelled(6, 1, 1)
+    data.y = truth if everywhere else data.y
+    auto, balanced = (SelfTrainingClassifier(class_weight=weight, **QUICK).fit(data) for weight in ("auto", "balanced"))
+    (note,) = noted(auto)
+    assert "whether the labels are a random sample of the nodes is not known; every class counts alike" in note
+    assert np.array_equal(auto.predict_proba(), balanced.predict_proba())
 
 
 def test_a_random_sample_has_the_expected_shares() -> None:
@@ -221,7 +231,7 @@ def test_auto_balances_labels_chosen_by_class_and_says_so(settings: dict[str, An
     )
     assert np.array_equal(auto.predict_proba(), balanced.predict_proba())
     (note,) = noted(auto)
-    assert note.startswith("class '0' has 60 labels, the median class 6; the labels were not drawn at random")
+    assert note.startswith("class '0' has 60 labels, the median class 6; the labels do not look like a random sample")
     assert noted(balanced) == []
 
 
@@ -250,3 +260,49 @@ def test_auto_keeps_the_shares_of_a_random_sample() -> None:
 def test_auto_says_nothing_of_even_labels() -> None:
     data, _ = partly_labelled(6, 5, 5)
     assert noted(SelfTrainingClassifier(model="gcn", epochs=5, rounds=1).fit(data)) == []
+
+
+def test_labels_of_a_split_are_balanced_where_models_learn_and_where_they_are_judged() -> None:
+    """As many labels of each class to learn from, and a random sample to judge, as in published splits."""
+    data, truth = partly_labelled(5, 5, 5)
+    data.train_mask = data.y >= 0
+    data.val_mask = ~data.train_mask & (torch.arange(400) < 150)
+    data.y = truth
+    split = training_data(prepare(data), seed=0, folds=None, validation=None, class_weight="balanced")
+    learned = label_weights(split.folds.given[0], split.class_weights)
+    judged = label_weights(split.folds.held[0], split.held_class_weights)
+    held = split.folds.held[0] >= 0
+    assert [float(learned[data.train_mask & (truth == label)].sum()) for label in range(3)] == pytest.approx([5] * 3)
+    masses = [float(judged[held & (truth == label)].sum()) for label in range(3)]
+    assert masses == pytest.approx([int(held.sum()) / 3] * 3)
+
+
+def test_a_split_with_even_training_labels_learns_the_same_when_balanced() -> None:
+    data, truth = partly_labelled(5, 5, 5)
+    data.train_mask, data.val_mask = data.y >= 0, torch.zeros(400, dtype=torch.bool)
+    data.val_mask[(~data.train_mask & (truth == 0)).nonzero().flatten()[:60]] = True
+    data.val_mask[(~data.train_mask & (truth > 0)).nonzero().flatten()[:10]] = True
+    data.y = truth
+    settings: dict[str, Any] = {"model": "gcn", "epochs": 20, "patience": 20, "method": "raw", "device": "cpu"}
+    one, other = (SelfTrainingClassifier(class_weight=weight, **settings).fit(data) for weight in ("balanced", None))
+    assert np.array_equal(one.members_[0].weights["weight.0"], other.members_[0].weights["weight.0"])
+
+
+def test_a_saved_model_keeps_the_weights_of_classes_by_name(tmp_path: Path) -> None:
+    data, _ = partly_labelled(4, 4, 4)
+    weights: Any = {0: 2, np.int64(1): np.float32(0.5)}
+    model = SelfTrainingClassifier(class_weight=weights, **QUICK).fit(data)
+    model.save(tmp_path)
+    assert SelfTrainingClassifier.load(tmp_path).class_weight == {0: 2, 1: 0.5}
+    words = SelfTrainingClassifier(class_weight={"0": 3.0}, **QUICK)
+    words.fit(data.x.to_dense().numpy(), [str(label) for label in data.y.tolist()], edge_index=data.edge_index)
+    words.save(tmp_path)
+    assert SelfTrainingClassifier.load(tmp_path).class_weight == {"0": 3.0}
+
+
+def test_class_weights_may_name_a_class_without_labels_if_they_name_all_others() -> None:
+    """As in scikit-learn: the labels of a fold may lack a class."""
+    y = torch.tensor([0, 0, 0, 1, 1, 1, -1])
+    assert weights_of(y, {0: 1, 1: 3, 2: 5}) == [1, 3]
+    with pytest.raises(InvalidInput, match="class_weight names class 2; the labels have 0, 1"):
+        weights_of(y, {1: 3, 2: 5})

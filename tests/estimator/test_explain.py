@@ -8,7 +8,7 @@ import torch
 from bangs.errors import InvalidInput
 from bangs.estimator.classifier import SelfTrainingClassifier
 from bangs.estimator.explanation import Explanation, explain
-from bangs.estimator.explanation_facts import influences, neighbours, origins
+from bangs.estimator.explanation_facts import influences, neighbours, origins, relative_weights
 from bangs.graphs.edges import EdgeList
 from bangs.graphs.pagerank import PPR, ExactPPR
 from bangs.graphs.pagerank_truncated import TruncatedPPR
@@ -184,6 +184,11 @@ def test_a_soft_label_is_told_with_its_probabilities_and_its_weight() -> None:
     assert "Soft label: before round 2 the model gave it u 90.0%, v 10.0%." in explanation.text
     assert "their weight was 0.5 times the mean weight of a given label" in explanation.text
     assert explained(soft_line(), 0).soft is None
+
+
+def test_weights_are_multiples_of_those_of_the_given_labels_that_the_model_learned() -> None:
+    snapshot = replace(soft_line(), weight=torch.tensor([3.0, 1.0, 0.5, 0.0]))  # node 3 is held out from this fold
+    assert relative_weights(snapshot).tolist() == pytest.approx([1, 1 / 3, 1 / 6, 0])
 
 
 def test_soft_labels_are_no_labelled_influence() -> None:

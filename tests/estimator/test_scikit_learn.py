@@ -60,6 +60,12 @@ class TestSplits:
         y = np.where(np.arange(60) == 7, 2, Y)
         assert all(7 in seen for seen, _ in LabelMask(3).split(X, y))
 
+    def test_a_class_of_many_labels_is_hidden_though_most_classes_have_one(self) -> None:
+        y = [0, 0, 0, 0, 1, 2, *[-1] * 54]
+        parts = list(LabelMask(2).split(X, y))
+        assert sorted(np.concatenate([hidden for _, hidden in parts]).tolist()) == [0, 1, 2, 3]
+        assert all({4, 5} < set(seen.tolist()) for seen, _ in parts)
+
     def test_words_bools_and_gaps_are_labels_too(self) -> None:
         words = [None if label < 0 else ["a", "b"][label] for label in Y]
         assert [h.tolist() for _, h in LabelMask(3).split(X, words)] == [

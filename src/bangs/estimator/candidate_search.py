@@ -84,7 +84,7 @@ class CandidateSearch:
 
     folds: Folds
     labels: Tensor  # long [N], all labels that may be learned from
-    class_weights: Tensor  # float64 [C], how much a label of each class counts
+    class_weights: Tensor  # float64 [C], how much a held-out label of each class counts
     tasks: Mapping[View, Task]
     seeds: Sequence[int]
     calibrate: Calibrator

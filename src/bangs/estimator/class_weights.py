@@ -17,13 +17,15 @@ PRIOR_LABELS = 5.0  # imagined labels of every class, in the class shares of a r
 
 
 def check_class_weight(class_weight: Any) -> None:
-    """Raises where `class_weight` is neither "auto" nor "balanced" nor None nor a dict of positive numbers."""
+    """Raises where `class_weight` is neither "auto" nor "balanced" nor None nor a dict of weights."""
     if class_weight is None or (isinstance(class_weight, str) and class_weight in ("auto", "balanced")):
         return
     if not isinstance(class_weight, Mapping):
-        raise InvalidInput(f"class_weight must be 'auto', 'balanced', None or a dict, got {class_weight!r}")
+        raise InvalidInput(
+            f"class_weight must be 'auto', 'balanced', None (--class-weight none) or a dict, got {class_weight!r}"
+        )
     for name, weight in class_weight.items():
-        check_number(f"class_weight of class {name!r}", weight, within="(0, inf)")
+        check_number(f"class_weight of class {name!r}", weight, within="[1e-6, 1e6]")
 
 
 def class_weights(class_weight: Any, classes: Classes, labels: Tensor) -> Tensor:
@@ -38,7 +40,7 @@ def class_weights(class_weight: Any, classes: Classes, labels: Tensor) -> Tensor
         return counts.sum() / (len(classes) * counts.clamp_min(1).double())
     given = {} if class_weight is None else dict(class_weight)
     weights = [float(given.pop(name, 1.0)) for name in classes.tolist()]
-    if given:
+    if given and not set(classes.tolist()) <= set(class_weight):  # else a class has no label here, as in some folds
         known = ", ".join(map(repr, classes.tolist()))
         raise InvalidInput(f"class_weight names class {next(iter(given))!r}; the labels have {known}")
     return torch.tensor(weights, dtype=torch.float64)
@@ -54,8 +56,10 @@ def random_sample_weights(labels: Tensor, classes: int) -> Tensor:
     return (counts + PRIOR_LABELS) / counts.clamp_min(1)
 
 
-def were_chosen(prediction: Prediction, held: Tensor, labels: Tensor) -> bool:
+def were_chosen(prediction: Prediction, held: Tensor, labels: Tensor) -> bool | None:
     """Whether labels [N] look chosen by their class, such as twenty of one and three of each other class.
+
+    None = not known, since almost all nodes have a label.
 
     We compare the mean of z = Σ_c p_c (n_c/n − 1/C), with p from models of R folds [R, N, C], over nodes held out
     (`held` [R, N]) and over nodes without a label. In a random sample both are equal. If the classes of the graph are
@@ -67,7 +71,7 @@ def were_chosen(prediction: Prediction, held: Tensor, labels: Tensor) -> bool:
     held_out = unseen_prediction(prediction, held).probs[0].cpu().double() @ excess
     others = mean_of_runs(prediction).probs[0].cpu().double()[labels < 0] @ excess
     if len(others) < 2:
-        return True
+        return None
     held_labels = held_out_labels(held.cpu())
     class_means = torch.stack([held_out[held_labels == label].mean() for label in held_labels.unique()])
     standard_error = others.std() / len(held_out) ** 0.5
@@ -87,19 +91,21 @@ def labels_per_class(labels: Tensor) -> tuple[int, int]:
     return int(counts.median()), int(counts.max())
 
 
-def uneven_note(labels: Tensor, classes: Sequence[Any], chosen: bool) -> str:
-    """What the user should know where class weights were found from uneven labels long [N]."""
+def uneven_note(labels: Tensor, classes: Sequence[Any], chosen: bool | None, balanced: bool) -> str:
+    """What the user should know where class weights were found from uneven labels long [N]; see `were_chosen`."""
     counts = torch.bincount(labels[labels >= 0])
     facts = (
         f"class {str(classes[int(counts.argmax())])!r} has {int(counts.max()):,} labels, the median class "
         f"{labels_per_class(labels)[0]:,}"
     )
-    if chosen:
-        return (
-            f"{facts}; the labels were not drawn at random, so every class counts alike; if they were, set "
-            "class_weight=None (--class-weight none)"
-        )
+    found = {
+        True: "the labels do not look like a random sample of the nodes, so",
+        False: "the labels look like a random sample of the nodes, so",
+        None: "whether the labels are a random sample of the nodes is not known;",
+    }[chosen]
+    if balanced:
+        return f"{facts}; {found} every class counts alike; if they are, set class_weight=None (--class-weight none)"
     return (
-        f"{facts}; the labels look like a random sample of the nodes, so classes count about as often as they occur; "
-        "if you chose them by class, set class_weight='balanced' (--class-weight balanced)"
+        f"{facts}; {found} classes count about as often as they occur; if you chose them by class, set "
+        "class_weight='balanced' (--class-weight balanced)"
     )

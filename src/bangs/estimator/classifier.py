@@ -241,7 +241,7 @@ class SelfTrainingClassifier(FittedAttributes, ClassifierMixin, BaseEstimator): 
             search = CandidateSearch(
                 data.folds,
                 data.labels,
-                data.class_weights,
+                data.held_class_weights,
                 tasks,
                 seeds_of(seed, data.folds.runs),
                 as_calibrator(self.calibrator),

@@ -38,15 +38,15 @@ class LabelMask:
         if isinstance(self.n_splits, bool) or not isinstance(self.n_splits, int | np.integer) or self.n_splits < 2:
             raise InvalidInput(f"LabelMask hides labels in a whole number of parts from 2, got {self.n_splits!r}")
         target, _ = as_labels(y, count_rows(y, "y"))
-        folds = Folds.of(target, self.n_splits, self.random_state)
-        if not folds.has_held_out or folds.runs < self.n_splits:
-            count = int((folds.held >= 0).any(0).sum()) if folds.has_held_out else 0
+        known = target >= 0
+        repeated = known & (target[known].bincount()[target] > 1)
+        if (count := int(repeated.sum())) < self.n_splits:
             raise InvalidInput(
                 f"LabelMask({self.n_splits}) needs {self.n_splits} labels in classes of two or more, got {count}; "
                 "give more labels, or hide them in fewer parts"
             )
-        for given, held in zip(folds.given, folds.held, strict=True):
-            yield (given >= 0).nonzero().flatten().numpy(), (held >= 0).nonzero().flatten().numpy()
+        for held in Folds.of(torch.where(repeated, target, -1), self.n_splits, self.random_state).held >= 0:
+            yield (known & ~held).nonzero().flatten().numpy(), held.nonzero().flatten().numpy()
 
     def get_n_splits(self, X: Any = None, y: Any = None, groups: Any = None) -> int:
         """The number of parts."""

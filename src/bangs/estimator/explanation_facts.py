@@ -158,11 +158,11 @@ def soft_label(snapshot: Snapshot, node: int) -> SoftLabel | None:
 
 
 def relative_weights(snapshot: Snapshot) -> Tensor:
-    """The weight of every label in the loss of the chosen model, relative to a given label: float [N]."""
+    """The weight of every label in the loss of the chosen model, relative to a given label it learned: float [N]."""
     if snapshot.weight is None:
         return (snapshot.target >= 0).float()
-    given = snapshot.weight[snapshot.given >= 0]
-    return snapshot.weight / given.mean().clamp_min(1e-12)
+    learned = (snapshot.given >= 0) & (snapshot.weight > 0)  # given labels held out from this fold have weight 0
+    return snapshot.weight * (learned.sum() / snapshot.weight[learned].sum().clamp_min(1e-12))
 
 
 def _influence_rows(

@@ -42,6 +42,8 @@ def to_json(value: Any) -> Any:
         return value
     if isinstance(value, tuple | list):
         return [to_json(part) for part in value]
+    if isinstance(value, Mapping):  # as pairs: the keys of a JSON object are words
+        return {"dict": [[to_json(key), to_json(part)] for key, part in value.items()]}
     if is_dataclass(value) and KNOWN.get(type(value).__name__) is type(value):
         settings = {field.name: to_json(getattr(value, field.name)) for field in fields(value)}
         if not any(isinstance(part, dict) and "own" in part for part in settings.values()):
@@ -57,6 +59,8 @@ def from_json(name: str, value: Any, given: Mapping[str, Any]) -> Any:
         return tuple(from_json(name, part, {}) for part in value)
     if not isinstance(value, dict):
         return value
+    if "dict" in value:
+        return {from_json(name, key, {}): from_json(name, part, {}) for key, part in value["dict"]}
     if "own" in value:
         raise InvalidInput(
             f"it was saved with a {name} of your own, {value['own']}, which a file cannot hold; "

@@ -31,7 +31,8 @@ class TrainingData:
     labels: Tensor  # long [N], all labels that some model learns from; -1 = none
     folds: Folds
     classes: Classes
-    class_weights: Tensor  # float64 [C], how much a label of each class counts
+    class_weights: Tensor  # float64 [C], how much a label of each class counts where models learn
+    held_class_weights: Tensor  # float64 [C], and where they are judged
     notes: tuple[str, ...]
 
 
@@ -62,13 +63,16 @@ def training_data(
         known = target if split is None else torch.where(split.train[0] | split.val[0], target, -1)
         dealt = Folds.of(known, folds or DEFAULT_FOLDS, seed)
         weights = class_weights(class_weight, classes, known)
-        return TrainingData(graph, known, dealt, classes, weights, _notes(dealt, folds or DEFAULT_FOLDS, names))
+        return TrainingData(
+            graph, known, dealt, classes, weights, weights, _notes(dealt, folds or DEFAULT_FOLDS, names)
+        )
     cut = validation_split(target, split, [seed], 0.25 if validation is None else validation, names)
     given, held = torch.where(cut.train, target, -1), torch.where(cut.val, target, -1)
     if not (cut.train.any() and len(target[cut.train[0]].unique()) > 1):
         raise InvalidInput("the training labels hold one class only; a classifier needs at least two")
-    weights = class_weights(class_weight, classes, torch.where(cut.val[0], held[0], given[0]))
-    return TrainingData(graph, given[0], Folds(given, held, True), classes, weights, ())
+    # given and held labels may have other class shares, so they are balanced apart
+    weights, held_weights = (class_weights(class_weight, classes, part[0]) for part in (given, held))
+    return TrainingData(graph, given[0], Folds(given, held, True), classes, weights, held_weights, ())
 
 
 def tasks_of(
@@ -84,24 +88,27 @@ def settle_class_weights(
 ) -> tuple[TrainingData, dict[View, Task]]:
     """The same with class weights that suit how the labels were drawn, as `class_weight="auto"` finds them.
 
-    Uneven labels that look chosen by class, or of which none can be held out, stay balanced. Others, and those of a
-    graph on disk, count as a random sample.
+    Uneven labels that look chosen by class stay balanced, and so do those of which none can be held out, and those of
+    almost all nodes. Others, and those of a graph on disk, count as a random sample.
     """
     labels = data.folds.all_labels
     if not are_uneven(labels):
         return data, dict(tasks)
-    chosen = not data.folds.has_held_out
-    if not isinstance(source, Store) and not chosen:
+    has_held_out, stored, chosen = data.folds.has_held_out, isinstance(source, Store), None
+    if has_held_out and not stored:
         view = next(iter(tasks))
         candidate = linear_candidates(tasks[view].graph, Method(rounds=0), "raw", (view,))[0]
         learner = candidate.trainer.prepare(tasks[view])
         prediction = learner.fit(tasks[view].given, Streams(tuple(seeds))).predict(tasks[view].graph)
         chosen = were_chosen(prediction, tasks[view].validation, labels)
-    note = uneven_note(labels, _class_names(source, data.classes), chosen)
+    balanced = not (stored and has_held_out) if chosen is None else chosen
+    note = uneven_note(labels, _class_names(source, data.classes), chosen, balanced)
     data = replace(data, notes=(*data.notes, note))
-    if chosen:
+    if balanced:
         return data, dict(tasks)
-    data = replace(data, class_weights=random_sample_weights(labels, len(data.classes)))
+    parts = data.labels, data.folds.held.amax(0)
+    weights, held_weights = (random_sample_weights(part, len(data.classes)) for part in parts)
+    data = replace(data, class_weights=weights, held_class_weights=held_weights)
     given = {view: data.folds.given_labels(data.class_weights).to(task.device) for view, task in tasks.items()}
     return data, {view: replace(task, given=given[view]) for view, task in tasks.items()}
 
