@@ -75,7 +75,7 @@ def read_fitted_tables(folder: Path) -> tuple[FittedTables, dict[str, Any]]:
         parameters = {
             str(name): saved_parameters.from_json(name, value, {}) for name, value in content["learner"].items()
         }
-        SelfTrainingClassifier(**parameters).recipe()
+        SelfTrainingClassifier(**parameters).build_candidates()
     except (BangsError, AttributeError, LookupError, TypeError, ValueError) as error:
         raise InvalidInput(f"'{file}' is not as `bangs fit` writes it ({error}); give the tables instead") from error
     for missing in (path, *labels):
