@@ -108,7 +108,9 @@ def fit(
     from bangs.estimator.classifier import SelfTrainingClassifier
     from bangs.graphs.store import Store
     from bangs.training.neighbour_sampling import sampling
+    from bangs.utils.setting_checks import check_name
 
+    check_name("class weight", class_weight, ("auto", "balanced", "none"))
     output = Output(as_json=as_json, quiet=quiet)
     settings = {name: arguments[name] for name in SelfTrainingClassifier().get_params(deep=False) if name in arguments}
     settings["class_weight"] = None if class_weight == "none" else class_weight

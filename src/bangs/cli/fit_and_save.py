@@ -113,6 +113,9 @@ def _config(name: str, graph: tables.UserGraph, classifier: SelfTrainingClassifi
     params = classifier.get_params(deep=False)
     recipe = {"model", "method", "features", "selector", "calibrator"}
     stored = isinstance(graph.data, Store)
+    left_out = recipe | {"random_state", "device"}
+    if params["class_weight"] is None:  # fits of earlier versions did without it, and go on
+        left_out.add("class_weight")
     return {
         "command": "fit",
         "graph": {
@@ -124,9 +127,7 @@ def _config(name: str, graph: tables.UserGraph, classifier: SelfTrainingClassifi
             **({"stored": True} if stored else {}),
         },
         "parts": {name: str(params[name]) for name in sorted(recipe)},
-        "settings": {
-            name: to_json(value) for name, value in params.items() if name not in recipe | {"random_state", "device"}
-        },
+        "settings": {name: to_json(value) for name, value in params.items() if name not in left_out},
         "seed": classifier.random_state,
         "columns": graph.columns.to_dict(),
         "split": graph.split is not None,
