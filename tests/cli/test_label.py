@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from bangs.cli.fitted_tables import read_fitted_tables
+from bangs.cli.table_paths import read_fitted_tables
 from bangs.runs import read_run
 from bangs.runs.checksummed_json import read_checksummed, write_checksummed
 from tests.cli.invoke import bangs
