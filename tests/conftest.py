@@ -1,4 +1,4 @@
-"""The tiny world the tests live in."""
+"""The small graph most tests share, and fixtures of several folders."""
 
 import os
 import signal
@@ -14,7 +14,8 @@ from torch_geometric.data import Data
 from bangs.core.rng import Streams
 from bangs.core.types import Split, Task
 from bangs.nn.dropout import DropoutMasks
-from tests import ROOT
+from tests import EXAMPLES, ROOT
+from tests.cli.invoke import bangs
 
 # programs that tests start find `tests` too
 os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, (str(ROOT), os.environ.get("PYTHONPATH"))))
@@ -85,3 +86,13 @@ def small_disk(tmp_path: Path) -> Iterator[Path]:
         yield disk
     finally:
         subprocess.run(["umount", "-l", str(disk)], check=True)
+
+
+@pytest.fixture(scope="session")
+def fitted_example(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """What `bangs fit examples/own-graph` writes, with little training."""
+    out = tmp_path_factory.mktemp("fitted") / "library"
+    settings = ["--method=hard", "--validation=0.25", "--rounds=3", "--epochs=30", "--quiet"]
+    result = bangs("fit", EXAMPLES / "own-graph", "--out", out, *settings)
+    assert result.code == 0, result.err
+    return out

@@ -15,18 +15,18 @@ from bangs.graphs.datasets.synthetic import citation
 from bangs.graphs.store.node_names import node_index
 from tests.cli.invoke import bangs
 from tests.conftest import two_rings
-from tests.runs.test_soft_snapshot import with_beliefs
+from tests.runs.test_snapshot_soft import with_beliefs
 
 
-def first(library: Path, source: str) -> dict[str, str]:
-    with (library / "predictions.csv").open(newline="") as file:
+def first(fitted_example: Path, source: str) -> dict[str, str]:
+    with (fitted_example / "predictions.csv").open(newline="") as file:
         return next(row for row in csv.DictReader(file) if row["source"] == source)
 
 
-def test_a_pseudo_label_is_told_with_all_its_reasons(library: Path) -> None:
-    with (library / "pseudo_labels.csv").open(newline="") as file:
+def test_a_pseudo_label_is_told_with_all_its_reasons(fitted_example: Path) -> None:
+    with (fitted_example / "pseudo_labels.csv").open(newline="") as file:
         row = next(csv.DictReader(file))
-    result = bangs("explain", library, row["id"])
+    result = bangs("explain", fitted_example, row["id"])
     assert result.code == 0
     text = " ".join(result.out.split())
     assert text.startswith(f"{row['id']} is '")
@@ -51,15 +51,15 @@ def test_a_pseudo_label_without_older_labels_around_says_when_that_was() -> None
 
 
 @pytest.mark.parametrize(("source", "words"), [("given", "was given"), ("held", "was held back for validation")])
-def test_where_a_label_comes_from_is_said(library: Path, source: str, words: str) -> None:
-    row = first(library, source)
-    result = bangs("explain", library, row["id"])
+def test_where_a_label_comes_from_is_said(fitted_example: Path, source: str, words: str) -> None:
+    row = first(fitted_example, source)
+    result = bangs("explain", fitted_example, row["id"])
     assert f"its label '{row['known']}' {words}" in " ".join(result.out.split())
 
 
-def test_json_holds_names_not_numbers(library: Path) -> None:
-    row = first(library, "predicted")
-    facts = json.loads(bangs("explain", library, row["id"], "--json", "--top", 2).out)
+def test_json_holds_names_not_numbers(fitted_example: Path) -> None:
+    row = first(fitted_example, "predicted")
+    facts = json.loads(bangs("explain", fitted_example, row["id"], "--json", "--top", 2).out)
     assert facts["node"] == row["id"]
     assert facts["label"] == row["predicted"]
     assert facts["origin"] == "predicted"
@@ -68,18 +68,18 @@ def test_json_holds_names_not_numbers(library: Path) -> None:
     assert [step["round"] for step in facts["path"]] == [0, 1, 2, 3]
 
 
-def test_python_gives_the_same_names_words_and_text(library: Path) -> None:
-    row = first(library, "predicted")
-    why = SelfTrainingClassifier.load(library).explain(row["id"])
+def test_python_gives_the_same_names_words_and_text(fitted_example: Path) -> None:
+    row = first(fitted_example, "predicted")
+    why = SelfTrainingClassifier.load(fitted_example).explain(row["id"])
     assert (why.node, why.label) == (row["id"], row["predicted"])
-    assert why.to_dict() == json.loads(bangs("explain", library, row["id"], "--json").out)
-    assert str(why).split() == bangs("explain", library, row["id"]).out.split()
+    assert why.to_dict() == json.loads(bangs("explain", fitted_example, row["id"], "--json").out)
+    assert str(why).split() == bangs("explain", fitted_example, row["id"]).out.split()
 
 
-def test_it_imports_neither_pyg_nor_scikit_learn_nor_the_readers_of_tables(library: Path) -> None:
+def test_it_imports_neither_pyg_nor_scikit_learn_nor_the_readers_of_tables(fitted_example: Path) -> None:
     code = f"""if True:
         import sys
-        sys.argv = ["bangs", "explain", {str(library)!r}, {first(library, "predicted")["id"]!r}]
+        sys.argv = ["bangs", "explain", {str(fitted_example)!r}, {first(fitted_example, "predicted")["id"]!r}]
         from bangs.cli import main
         slow = {{"torch_geometric", "sklearn", "pandas", "pyarrow", "triton", "scipy.sparse"}}
         try:
@@ -104,8 +104,8 @@ def test_a_soft_label_is_explained_from_the_saved_model(tmp_path: Path) -> None:
     assert facts["adoption"] is None
 
 
-def test_an_unknown_node_is_a_sentence(library: Path) -> None:
-    result = bangs("explain", library, "R-9")
+def test_an_unknown_node_is_a_sentence(fitted_example: Path) -> None:
+    result = bangs("explain", fitted_example, "R-9")
     assert result.code == 2
     assert "no node is called 'R-9'; names look like 'R-0001'" in result.err
 
@@ -116,8 +116,8 @@ def test_a_folder_without_a_model_is_a_sentence(tmp_path: Path) -> None:
     assert "does not exist; `bangs fit`" in result.err
 
 
-def test_a_label_against_its_labelled_influences_says_what_decided(library: Path) -> None:
-    model = SelfTrainingClassifier.load(library)
+def test_a_label_against_its_labelled_influences_says_what_decided(fitted_example: Path) -> None:
+    model = SelfTrainingClassifier.load(fitted_example)
     for node in range(60):
         why = model.explain(node)
         against = bool(why.influences) and max(why.support, key=why.support.__getitem__) != why.label

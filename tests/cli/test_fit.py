@@ -14,7 +14,7 @@ from bangs import SelfTrainingClassifier
 from bangs.cli.fit_messages import final_summary
 from bangs.runs import RunFolder, read_run
 from bangs.runs.checksummed_json import write_checksummed
-from tests.cli.conftest import EXAMPLES
+from tests import EXAMPLES
 from tests.cli.invoke import bangs
 from tests.helpers.forking import FORKING
 
@@ -27,14 +27,14 @@ def rows(path: Path) -> list[dict[str, str]]:
         return list(csv.DictReader(file))
 
 
-def test_everything_promised_is_there(library: Path) -> None:
+def test_everything_promised_is_there(fitted_example: Path) -> None:
     wanted = {"predictions.csv", "pseudo_labels.csv", "model.safetensors", "config.json", "MODEL_CARD.md"}
     wanted |= {"history.jsonl", "report.html", "result.json", "environment.json"}
-    assert wanted <= set(os.listdir(library))
+    assert wanted <= set(os.listdir(fitted_example))
 
 
-def test_predictions_keep_ids_and_labels_and_say_where_a_label_comes_from(library: Path) -> None:
-    predicted, given = rows(library / "predictions.csv"), rows(EXAMPLES / "own-graph" / "nodes.csv")
+def test_predictions_keep_ids_and_labels_and_say_where_a_label_comes_from(fitted_example: Path) -> None:
+    predicted, given = rows(fitted_example / "predictions.csv"), rows(EXAMPLES / "own-graph" / "nodes.csv")
     assert [row["id"] for row in predicted] == [row["id"] for row in given]
     assert [row["known"] for row in predicted] == [row["label"] for row in given]
     assert {row["source"] for row in predicted} <= {"given", "held", "adopted", "predicted"}
@@ -62,8 +62,11 @@ def test_a_model_that_takes_all_edges_alike_is_told_where_they_have_weights(
     assert ("ignores edge weights" in result.err + result.out) == expected
 
 
-def test_every_pseudo_label_has_its_reasons(library: Path) -> None:
-    pseudo, history = rows(library / "pseudo_labels.csv"), (library / "history.jsonl").read_text().splitlines()
+def test_every_pseudo_label_has_its_reasons(fitted_example: Path) -> None:
+    pseudo, history = (
+        rows(fitted_example / "pseudo_labels.csv"),
+        (fitted_example / "history.jsonl").read_text().splitlines(),
+    )
     adopted = [len(json.loads(line)["adopted"][0]["node"]) for line in history]
     assert len(pseudo) == sum(adopted) > 0
     assert [int(row["round"]) for row in pseudo] == [t for t, count in enumerate(adopted) for _ in range(count)]
@@ -76,26 +79,26 @@ def test_every_pseudo_label_has_its_reasons(library: Path) -> None:
         assert row["influences"].count("%") == 3
 
 
-def test_the_model_loads_and_says_what_the_table_says(library: Path) -> None:
-    model = SelfTrainingClassifier.load(library)
-    table = rows(library / "predictions.csv")
+def test_the_model_loads_and_says_what_the_table_says(fitted_example: Path) -> None:
+    model = SelfTrainingClassifier.load(fitted_example)
+    table = rows(fitted_example / "predictions.csv")
     assert model.predict().tolist() == [row["predicted"] for row in table]
     assert model.node_names_.tolist() == [row["id"] for row in table]
     assert model.classes_.tolist() == ["cookery", "crime", "history", "science fiction"]
 
 
-def test_the_card_names_classes_counts_and_limits(library: Path) -> None:
-    card = (library / "MODEL_CARD.md").read_text()
+def test_the_card_names_classes_counts_and_limits(fitted_example: Path) -> None:
+    card = (fitted_example / "MODEL_CARD.md").read_text()
     for words in ("cookery, crime, history, science fiction", "22 labelled nodes", "optimistic", "What it is not"):
         assert words in card
 
 
-def test_only_the_note_of_its_tables_tells_where_on_the_disk_it_was_made(library: Path) -> None:
-    assert json.loads((library / "tables.json").read_text())["tables"]["path"].endswith("examples/own-graph")
-    for path in library.iterdir():
+def test_only_the_note_of_its_tables_tells_where_on_the_disk_it_was_made(fitted_example: Path) -> None:
+    assert json.loads((fitted_example / "tables.json").read_text())["tables"]["path"].endswith("examples/own-graph")
+    for path in fitted_example.iterdir():
         if path.is_file() and path.name != "tables.json":
             text = path.read_bytes()
-            assert str(library).encode() not in text
+            assert str(fitted_example).encode() not in text
             assert str(EXAMPLES).encode() not in text
 
 
@@ -113,17 +116,27 @@ def test_two_fits_on_one_folder_do_not_mix(tmp_path: Path) -> None:
     assert "is in use by this very process since" in result.err or f"process {os.getpid()}" in result.err
 
 
-def test_a_finished_folder_is_not_touched_again(library: Path) -> None:
-    before = (library / "predictions.csv").stat().st_mtime_ns
-    refused = bangs("fit", EXAMPLES / "own-graph", "--out", library, *HARD, "--rounds", 3, "--epochs", 30)
+def test_a_finished_folder_is_not_touched_again(fitted_example: Path) -> None:
+    before = (fitted_example / "predictions.csv").stat().st_mtime_ns
+    refused = bangs("fit", EXAMPLES / "own-graph", "--out", fitted_example, *HARD, "--rounds", 3, "--epochs", 30)
     assert refused.code == 2
     assert "already holds a finished run" in refused.err
     result = bangs(
-        "fit", EXAMPLES / "own-graph", "--out", library, *HARD, "--rounds", 3, "--epochs", 30, "--resume", "--json"
+        "fit",
+        EXAMPLES / "own-graph",
+        "--out",
+        fitted_example,
+        *HARD,
+        "--rounds",
+        3,
+        "--epochs",
+        30,
+        "--resume",
+        "--json",
     )
     assert result.code == 0
     assert json.loads(result.out)["rounds"] == 3
-    assert (library / "predictions.csv").stat().st_mtime_ns == before
+    assert (fitted_example / "predictions.csv").stat().st_mtime_ns == before
 
 
 def test_a_killed_fit_ends_with_the_files_of_an_undisturbed_one(tmp_path: Path) -> None:
@@ -148,11 +161,11 @@ def test_an_interrupted_fit_says_how_to_go_on_and_goes_on(tmp_path: Path, monkey
     assert not list((tmp_path / "out" / "checkpoints").iterdir())
 
 
-def test_a_wrong_setting_leaves_the_folder_as_it_was(library: Path) -> None:
-    before = {path.name: path.read_bytes() for path in library.iterdir() if path.is_file()}
+def test_a_wrong_setting_leaves_the_folder_as_it_was(fitted_example: Path) -> None:
+    before = {path.name: path.read_bytes() for path in fitted_example.iterdir() if path.is_file()}
     for words in (("--model", "gnn"), ("--k", 0), ("--validation", 2), ("--device", "tpu")):
-        assert bangs("fit", EXAMPLES / "own-graph", "--out", library, "--overwrite", *words).code == 2
-    assert before == {path.name: path.read_bytes() for path in library.iterdir() if path.is_file()}
+        assert bangs("fit", EXAMPLES / "own-graph", "--out", fitted_example, "--overwrite", *words).code == 2
+    assert before == {path.name: path.read_bytes() for path in fitted_example.iterdir() if path.is_file()}
 
 
 @pytest.mark.parametrize(

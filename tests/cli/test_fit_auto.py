@@ -12,7 +12,7 @@ from bangs.graphs import tables
 from bangs.report.leaderboard import HEAD, leaderboard
 from bangs.report.model_card import escape
 from bangs.runs import read_run
-from tests.cli.conftest import EXAMPLES
+from tests import EXAMPLES
 from tests.cli.invoke import bangs
 
 QUICK = ("--rounds", 1, "--device", "cpu", "--quiet")

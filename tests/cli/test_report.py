@@ -14,20 +14,20 @@ from tests.helpers.small_graphs import fake_rows, suite_file
 from tests.report.sample_runs import experiment_result, experiment_rows
 
 
-def test_the_page_is_the_same_when_made_again(library: Path) -> None:
-    page = library / "report.html"
+def test_the_page_is_the_same_when_made_again(fitted_example: Path) -> None:
+    page = fitted_example / "report.html"
     before = page.read_text()
     page.unlink()
-    result = bangs("report", library)
+    result = bangs("report", fitted_example)
     assert result.code == 0
     assert str(page) in "".join(result.out.split("\n"))
     assert page.read_text() == before
 
 
-def test_the_page_of_one_run_is_made_without_pyg(library: Path) -> None:
+def test_the_page_of_one_run_is_made_without_pyg(fitted_example: Path) -> None:
     code = f"""if True:
         import sys
-        sys.argv = ["bangs", "report", {str(library)!r}]
+        sys.argv = ["bangs", "report", {str(fitted_example)!r}]
         from bangs.cli import main
         try:
             main()
@@ -73,8 +73,8 @@ def test_a_folder_of_other_files_is_a_sentence(tmp_path: Path) -> None:
     assert "is not a run folder: it has no config.json" in result.err
 
 
-def test_the_folder_of_one_run_is_no_table(library: Path) -> None:
-    result = bangs("table", library)
+def test_the_folder_of_one_run_is_no_table(fitted_example: Path) -> None:
+    result = bangs("table", fitted_example)
     assert result.code == 2
     assert (
         "is the folder of one run, which `bangs report` shows; give the --out folder of `bangs reproduce`" in result.err

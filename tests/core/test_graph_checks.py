@@ -1,4 +1,4 @@
-"""Valid graphs pass the checks; the messages for others are tested in test_bad_input."""
+"""Valid graphs pass the checks; the messages for others are tested in tests/integration/test_bad_input.py."""
 
 import torch
 from torch_geometric.data import Data

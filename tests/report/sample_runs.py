@@ -10,7 +10,7 @@ from bangs.report.fit_result import fit_result
 from bangs.report.run_data import RunData
 from bangs.runs.snapshot import Snapshot
 from tests.conftest import two_rings
-from tests.runs.test_soft_snapshot import with_beliefs
+from tests.runs.test_snapshot_soft import with_beliefs
 
 SCRIPT = "<script>alert(1)</script>"
 

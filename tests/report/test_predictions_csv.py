@@ -13,7 +13,7 @@ from bangs.report.node_layout import positions
 from bangs.report.predictions_csv import predictions, pseudo_labels
 from bangs.utils.csv_safe import cell, to_csv
 from tests.conftest import two_rings
-from tests.runs.test_soft_snapshot import with_beliefs
+from tests.runs.test_snapshot_soft import with_beliefs
 
 
 @pytest.mark.parametrize(

@@ -178,10 +178,10 @@ def test_a_script_that_is_killed_between_runs_has_all_rows(tmp_path: Path, monke
 
 
 def test_a_fit_that_fails_after_overwrite_leaves_no_model_to_predict_from(
-    library: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    fitted_example: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     out = tmp_path / "out"
-    shutil.copytree(library, out)
+    shutil.copytree(fitted_example, out)
 
     def diverge(*words: Any, **more: Any) -> None:
         raise Diverged("the first model diverged")

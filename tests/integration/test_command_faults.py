@@ -13,7 +13,7 @@ import torch
 
 from bangs.experiments.experiment import Experiment
 from bangs.runs import events, lock, read_run
-from tests.cli.conftest import EXAMPLES
+from tests import EXAMPLES
 from tests.cli.invoke import CommandResult, bangs
 from tests.helpers.killing import in_a_child
 from tests.helpers.small_graphs import graph_file

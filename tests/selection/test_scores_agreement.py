@@ -1,15 +1,13 @@
-"""Scores and quotas of other methods: agreement with clusters, raw logits, balanced classes."""
+"""Scores of other methods: agreement with clusters, raw logits."""
 
 from dataclasses import dataclass, replace
 
 import pytest
 import torch
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from bangs.core.rng import Streams
 from bangs.core.types import Labels, Prediction, Round, Task
-from bangs.selection.quotas import Above, Balanced, Top, TopPerClass
+from bangs.selection.quotas import Above, Top, TopPerClass
 from bangs.selection.scores import Agreement, Chance, Confidence, Logit, Score
 
 NEVER = float("-inf")
@@ -98,49 +96,3 @@ def test_the_largest_logit_is_no_confidence(disputed):
 def test_no_clusters_are_refused(setting):
     with pytest.raises(ValueError, match=f"Agreement.{setting} must be at least 1, got 0"):
         Agreement(**{setting: 0})
-
-
-def test_classes_take_turns_by_hand():
-    score = torch.tensor([[0.9, 0.8, 0.7, 0.2, 0.1, NEVER]])
-    label = torch.tensor([[0, 0, 0, 1, 2, 1]])
-    taken = [Balanced(k)(score, label)[0].nonzero().flatten().tolist() for k in (1, 2, 3, 4, 9)]
-    assert taken == [[0], [0, 3], [0, 3, 4], [0, 1, 3, 4], [0, 1, 2, 3, 4]]
-
-
-@given(
-    rows=st.integers(1, 9).flatmap(
-        lambda nodes: st.lists(
-            st.lists(
-                st.tuples(st.one_of(st.just(NEVER), st.floats(0, 1, width=32)), st.integers(0, 2)),
-                min_size=nodes,
-                max_size=nodes,
-            ),
-            min_size=1,
-            max_size=3,
-        )
-    ),
-    k=st.integers(1, 10),
-)
-@settings(max_examples=60, deadline=None)
-def test_classes_in_turn_hold_equally_many_while_they_last(rows, k):
-    score = torch.tensor([[value for value, _ in row] for row in rows])
-    label = torch.tensor([[index for _, index in row] for row in rows])
-    chosen = Balanced(k)(score, label)
-    allowed = score > NEVER
-    assert not (chosen & ~allowed).any()
-    assert torch.equal(chosen.sum(1), allowed.sum(1).clamp_max(k))
-    for run_chosen, may, said, value in zip(chosen, allowed, label, score, strict=True):
-        counts = [int((run_chosen & (said == c)).sum()) for c in range(3)]
-        for c in range(3):
-            left = may & ~run_chosen & (said == c)
-            if left.any():  # a class passed over while it had nodes is at most one behind
-                assert max(counts) - counts[c] <= 1
-                of_class = run_chosen & (said == c)
-                assert not of_class.any() or value[of_class].min() >= value[left].max()
-    alone = torch.cat([Balanced(k)(score[[run]], label[[run]]) for run in range(len(rows))])
-    assert torch.equal(chosen, alone)
-
-
-def test_a_balanced_quota_of_nobody_is_refused():
-    with pytest.raises(ValueError, match=r"Balanced.k must be at least 1, got 0"):
-        Balanced(0)

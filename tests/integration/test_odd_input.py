@@ -14,7 +14,7 @@ from bangs.cli.parsing import parse_names, parse_seeds
 from bangs.errors import InvalidInput, UnknownName
 from bangs.experiments.suites.read_suite import MAX_SEEDS
 from bangs.experiments.tables.page import write_page
-from tests.cli.conftest import EXAMPLES
+from tests import EXAMPLES
 from tests.cli.invoke import bangs
 
 RUN = ("run", "--seeds=1", "--rounds=0", "--epochs=2", "--device=cpu")
@@ -82,9 +82,9 @@ def test_a_page_that_cannot_be_written_is_a_sentence(folder: Path) -> None:
         write_page([], [], folder / "folder", "bangs table")
 
 
-def test_predictions_may_go_into_a_folder_that_is_not_there_yet(library: Path, tmp_path: Path) -> None:
+def test_predictions_may_go_into_a_folder_that_is_not_there_yet(fitted_example: Path, tmp_path: Path) -> None:
     out = tmp_path / "mit Leerzeichen" / "☃" / "p.csv"
-    result = bangs("predict", library, EXAMPLES / "own-graph", "--out", out, "--device=cpu")
+    result = bangs("predict", fitted_example, EXAMPLES / "own-graph", "--out", out, "--device=cpu")
     assert result.code == 0, result.err
     assert out.read_text().count("\n") == 301
 

@@ -16,12 +16,9 @@ from torch_geometric.nn import GATConv, GINConv
 from bangs import kernels
 from bangs.core.rng import Streams
 from bangs.errors import InvalidInput
-from bangs.graphs.sparse import Sparse, to_torch
-from bangs.nn import segment_max as segment_max_module
-from bangs.nn.attention import Heads, aggregate, attention_weights, drop_weights
+from bangs.graphs.sparse import to_torch
 from bangs.nn.ensemble import Network
 from bangs.nn.models import GAT, GIN
-from bangs.nn.segment_max import SparseNeighbourMax, segment_max
 from bangs.nn.subgraphs import PreparedGraph, Subgraph, per_run_subgraph
 from bangs.training.neighbour_sampling import Sampling
 from bangs.training.trainer import Trainer
@@ -120,100 +117,6 @@ def test_dropout_also_where_every_run_has_a_graph_of_its_own(name):
     both = per_run_subgraph(graphs, network.loops, network.normalise, subgraph)
     assert torch.equal(network(both, masks(*SEEDS)), network(both, masks(*SEEDS)))
     torch.testing.assert_close(network(both, masks(*SEEDS, rate=0.0)), network(both))
-
-
-def weights_of(heads: Heads, source: Tensor, target: Tensor) -> Tensor:
-    """Attention weights as a dense matrix."""
-    weights = attention_weights(heads, source, target)
-    return Sparse(heads.pattern, weights).csr.to_dense()
-
-
-def hop(*rows: list[float]) -> Sparse:
-    return Sparse.of(sp.csr_array(np.array(rows, dtype=np.float32)))
-
-
-def test_attention_by_hand():
-    """Node 0 hears itself, which scores 0 − 2, below zero, and twice node 1, which scores 3 − 2."""
-    heads = Heads.of(hop([1, 2], [0, 1]), 1)
-    source, target = torch.tensor([[[0.0], [3.0]]]), torch.tensor([[[-2.0], [5.0]]])
-    first, second = math.exp(0.2 * -2), 2 * math.exp(1)
-    expected = torch.tensor([[first, second], [0, first + second]]) / (first + second)
-    torch.testing.assert_close(weights_of(heads, source, target), expected)
-
-
-def test_heads_weigh_by_themselves():
-    heads = Heads.of(hop([1, 1], [0, 1]), 2)
-    source = torch.tensor([[[0.0, math.log(3.0)], [math.log(3.0), 0.0]]])
-    actual = weights_of(heads, source, torch.zeros(1, 2, 2))
-    expected = torch.tensor([[0.25, 0, 0.75, 0], [0, 0.75, 0, 0.25], [0, 0, 1, 0], [0, 0, 0, 1]])
-    torch.testing.assert_close(actual, expected)
-    z = torch.arange(8.0).view(1, 2, 2, 2)
-    segments = aggregate(heads, attention_weights(heads, source, torch.zeros(1, 2, 2)), z)
-    torch.testing.assert_close(
-        segments[0, 0], torch.stack([0.25 * z[0, 0, 0] + 0.75 * z[0, 1, 0], 0.75 * z[0, 0, 1] + 0.25 * z[0, 1, 1]])
-    )
-
-
-@pytest.mark.parametrize("score", [-1e4, 1e4])
-def test_large_scores_are_weighed_without_overflow(score):
-    heads = Heads.of(hop([1, 1], [0, 1]), 1)
-    torch.testing.assert_close(
-        weights_of(heads, torch.full((1, 2, 1), score), torch.full((1, 2, 1), score)),
-        torch.tensor([[0.5, 0.5], [0, 1]]),
-    )
-
-
-def test_attention_is_differentiable_in_scores_and_values():
-    torch.manual_seed(0)
-    heads = Heads.of(hop([1, 2, 0], [0, 1, 1], [1, 1, 1]), 2)
-    heads = Heads(heads.pattern, heads.counts.double())
-    parts = [torch.randn(1, 3, 2, *more, dtype=torch.float64, requires_grad=True) for more in ((), (), (4,))]
-    assert torch.autograd.gradcheck(
-        lambda source, target, z: aggregate(heads, attention_weights(heads, source, target), z),
-        parts,
-        check_undefined_grad=False,
-    )
-
-
-def test_dropped_weights_keep_their_mean():
-    heads = Heads.of(hop(*np.ones((60, 60))).repeat(2), 2)
-    dropped = drop_weights(heads, torch.ones(len(heads.pattern.cols)), 2, masks(1, 2), 0.6)
-    assert dropped.unique().tolist() == pytest.approx([0, 2.5])
-    assert dropped.view(2, -1).mean(1).tolist() == pytest.approx([1, 1], abs=0.1)
-
-
-def test_the_largest_by_hand_with_its_gradient_shared_by_ties():
-    segments = hop([1, 1, 1], [0, 1, 1]).pattern
-    x = torch.tensor([[3.0, -1.0], [3.0, -5.0], [2.0, -2.0]], requires_grad=True)
-    maxima = segment_max(segments, x)
-    assert maxima.tolist() == [[3, -1], [3, -2]]
-    (maxima * torch.tensor([[4.0, 1.0], [10.0, 7.0]])).sum().backward()
-    assert x.grad.tolist() == [[2, 1], [12, 0], [0, 7]]
-
-
-@pytest.mark.parametrize("chunk", [1, 700, 2**20])
-def test_gradients_of_maxima_summed_in_order_are_those_that_are_scattered(chunk, monkeypatch):
-    monkeypatch.setattr(segment_max_module, "GPU_CHUNK", chunk)
-    matrix = sp.csr_array(sp.random_array((30, 40), density=0.2, dtype=np.float32, rng=2) + sp.eye_array(30, 40))
-    segments = Sparse.of(matrix).repeat(2).pattern
-    x = torch.randint(0, 5, (80, 7), generator=torch.Generator().manual_seed(0)).float()  # so that many tie
-    maxima = segment_max(segments, x)
-    wish = torch.randn(maxima.shape, generator=torch.Generator().manual_seed(1))
-    torch.testing.assert_close(
-        segment_max_module._segment_max_back_ordered(segments, x, maxima, wish),
-        segment_max_module._segment_max_back(segments, x, maxima, wish),
-    )
-
-
-def test_features_laid_over_one_another_by_hand():
-    """A feature that somebody lacks is a zero among those heard: max(−3, 0) = 0, but max(−3, −1) = −1."""
-    pair = hop([1, 1], [0, 1])
-    x = Sparse.of(sp.csr_array(np.array([[0, -3, 2, 0], [5, -1, 0, 0]], dtype=np.float32)))
-    overlaid = SparseNeighbourMax.of(pair.pattern, x.pattern)
-    expected = [[5, -4, 4, 0], [10, -2, 0, 0]]
-    assert overlaid(x.values, 1.0).csr.to_dense().tolist() == expected
-    dropped = overlaid(x.values * torch.tensor([0.0, 1.0, 1.0, 2.0]), 1.0).csr.to_dense()
-    assert dropped.tolist() == [[5, 0, 4, 0], [10, -4, 0, 0]]
 
 
 def test_features_of_every_runs_own_graph_are_laid_over_one_another():

@@ -1,0 +1,67 @@
+"""The weights of an average of models, its temperatures, and the intervals of its scores."""
+
+import pytest
+import torch
+
+from bangs.estimator.stacking import (
+    common_factor,
+    far_behind,
+    mean_interval,
+    member_temperatures,
+    mixture,
+    share_interval,
+    stacking_weights,
+)
+
+
+def test_members_that_cannot_be_told_apart_share_and_one_far_behind_is_left_out() -> None:
+    alike = torch.full((2, 200), 0.9)
+    weights = stacking_weights(torch.cat([alike, torch.full((1, 200), 0.05)]))
+    assert weights[0] == pytest.approx(float(weights[1]))
+    assert weights[2] == 0
+    assert float(weights.sum()) == pytest.approx(1)
+
+
+def test_a_member_that_is_too_sure_is_made_milder_and_few_labels_leave_it_as_it_is() -> None:
+    draw = torch.Generator().manual_seed(0)
+    honest = torch.randn(2000, 3, generator=draw)
+    label = torch.multinomial(honest.softmax(-1), 1, generator=draw).squeeze(1)
+    temperatures = member_temperatures([honest, 4 * honest], label)
+    assert temperatures.tolist() == pytest.approx([1, 4], rel=0.15)
+    few = member_temperatures([honest[:3]], honest[:3].argmax(1))  # all are right, so labels alone would say 0
+    assert 0.2 < float(few) < 1
+
+
+def test_a_mean_of_models_that_disagree_is_made_surer() -> None:
+    label = torch.zeros(200, dtype=torch.long)
+    one, other = torch.zeros(200, 3), torch.zeros(200, 3)
+    one[:, 0] = other[:, 0] = 2.0
+    one[:, 1], other[:, 2] = 1.5, 1.5
+    assert common_factor([one, other], torch.tensor([0.5, 0.5]), label) < 0.7
+    wrong = torch.randint(3, (200,), generator=torch.Generator().manual_seed(0))
+    assert common_factor([one, other], torch.tensor([0.5, 0.5]), wrong) > 1.5
+
+
+def test_a_mixture_is_the_mean_of_probabilities() -> None:
+    logs = [torch.tensor([[0.9, 0.1]]).log(), torch.tensor([[0.5, 0.5]]).log()]
+    assert mixture(logs, torch.tensor([0.25, 0.75])).exp()[0].tolist() == pytest.approx([0.6, 0.4])
+
+
+def test_wilsons_interval_is_that_of_the_book() -> None:
+    interval = share_interval(torch.tensor([True] * 8 + [False] * 2))
+    assert (interval["low"], interval["high"]) == (pytest.approx(0.4902, abs=1e-4), pytest.approx(0.9433, abs=1e-4))
+
+
+def test_a_difference_within_its_error_is_not_clear() -> None:
+    best = torch.zeros(50)
+    noise = torch.randn(50, generator=torch.Generator().manual_seed(0))
+    assert not far_behind(best - 0.1 + noise, best)
+    assert far_behind(best - 1.0 + noise, best)
+
+
+def test_the_interval_of_a_log_likelihood_ends_at_zero() -> None:
+    """A normal interval of few nodes reached above 0, where no log-probability is."""
+    interval = mean_interval(torch.tensor([-2.0, -0.01, -0.01, -0.01]))
+    assert interval["value"] == pytest.approx(-0.5075)
+    assert interval["low"] < -1
+    assert interval["high"] == 0
