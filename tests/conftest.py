@@ -58,7 +58,7 @@ def masks(*seeds: int, rate: float | None = None) -> DropoutMasks:
 
 
 @pytest.fixture
-def world() -> tuple[Data, Split]:
+def data_and_split() -> tuple[Data, Split]:
     """A graph of 24 nodes in two classes with 4 training and 6 validation nodes, for three runs."""
     data = two_rings()
     node = torch.arange(24)
@@ -67,8 +67,8 @@ def world() -> tuple[Data, Split]:
 
 
 @pytest.fixture
-def task(world: tuple[Data, Split]) -> Task:
-    return Task.of(*world)
+def task(data_and_split: tuple[Data, Split]) -> Task:
+    return Task.of(*data_and_split)
 
 
 @pytest.fixture

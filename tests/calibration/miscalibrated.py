@@ -11,7 +11,7 @@ from bangs.core.types import Labels, Prediction, Task
 
 
 @dataclass(frozen=True, eq=False)
-class Misled:
+class Miscalibrated:
     """Labels are drawn from softmax(z_i); the classifier says softmax(f_i · z_i)."""
 
     prediction: Prediction
@@ -20,7 +20,9 @@ class Misled:
     test: Tensor  # long [R, N], -1 outside the test nodes
 
 
-def misled(by: Literal["scale", "region", "degree"], nodes: int = 900, runs: int = 2, seed: int = 0) -> Misled:
+def miscalibrated(
+    by: Literal["scale", "region", "degree"], nodes: int = 900, runs: int = 2, seed: int = 0
+) -> Miscalibrated:
     """Four groups of nodes that mostly cite their own, two fifths of them often; f is one number for all (`scale`),
     4 in two of the groups and 0.7 in the others (`region`), or so for nodes of high and of low degree (`degree`)."""
     generator = torch.Generator().manual_seed(seed)
@@ -46,4 +48,4 @@ def misled(by: Literal["scale", "region", "degree"], nodes: int = 900, runs: int
         classes,
     )
     spoiled = Prediction(factor[:, None] * logits)
-    return Misled(spoiled, Prediction(logits), task, torch.where(part >= 0.5, label, -1))
+    return Miscalibrated(spoiled, Prediction(logits), task, torch.where(part >= 0.5, label, -1))

@@ -288,9 +288,9 @@ def test_a_models_own_word_counts_as_one_validation_node():
     """Of a single right node with p = σ(2) a half of the target is p: σ(2/T) = (1 + p)/2."""
     confidence = torch.tensor(2.0, dtype=torch.float64).sigmoid()
     wanted = 2 / ((1 + confidence) / 2).logit()
-    said, task = Prediction(torch.tensor([[[2.0, 0.0]]])), task_of(torch.tensor([[0]]), 2)
-    torch.testing.assert_close(Temperature().fit(said, task), wanted[None])
-    torch.testing.assert_close(ETS().fit(said, task)[0], wanted[None])
+    prediction, task = Prediction(torch.tensor([[[2.0, 0.0]]])), task_of(torch.tensor([[0]]), 2)
+    torch.testing.assert_close(Temperature().fit(prediction, task), wanted[None])
+    torch.testing.assert_close(ETS().fit(prediction, task)[0], wanted[None])
 
 
 def test_a_mixture_does_not_depend_on_how_many_nodes_are_mixed_at_once(monkeypatch):

@@ -19,7 +19,7 @@ from bangs.core import metrics
 from bangs.core.types import Prediction
 from bangs.errors import InvalidInput
 from bangs.graphs.sparse import adjacency
-from tests.calibration.miscalibrated import Misled, misled
+from tests.calibration.miscalibrated import Miscalibrated, miscalibrated
 
 SHORT = Crossfit(epochs=25)
 LONG = Crossfit(epochs=120)
@@ -27,18 +27,18 @@ START = Crossfit(epochs=0)
 
 
 @pytest.fixture(scope="module")
-def region() -> Misled:
-    return misled("region", nodes=600)
+def region() -> Miscalibrated:
+    return miscalibrated("region", nodes=600)
 
 
 @pytest.fixture(scope="module")
-def degree() -> Misled:
-    return misled("degree", nodes=600)
+def degree() -> Miscalibrated:
+    return miscalibrated("degree", nodes=600)
 
 
-def likelihood(prediction: Prediction, world: Misled) -> Tensor:
+def likelihood(prediction: Prediction, case: Miscalibrated) -> Tensor:
     """Mean log-likelihood of the held-out nodes: [R]."""
-    return metrics.log_likelihood(prediction, world.test)
+    return metrics.log_likelihood(prediction, case.test)
 
 
 class TestWhatTheyCanSee:
@@ -65,9 +65,9 @@ class TestWhatTheyCanSee:
 
 @pytest.mark.parametrize("part", [CaGCN(fit=SHORT), GATS(fit=SHORT)], ids=["cagcn", "gats"])
 def test_nothing_is_lost_where_there_is_nothing_to_see(part):
-    world = misled("scale", nodes=600)
-    scaled = Temperature()(world.prediction, world.task)
-    assert (likelihood(part(world.prediction, world.task), world) > likelihood(scaled, world) - 0.003).all()
+    case = miscalibrated("scale", nodes=600)
+    scaled = Temperature()(case.prediction, case.task)
+    assert (likelihood(part(case.prediction, case.task), case) > likelihood(scaled, case) - 0.003).all()
 
 
 @pytest.mark.parametrize("part", [CaGCN(fit=SHORT, prior=0), GATS(fit=SHORT, prior=0)], ids=["cagcn", "gats"])
@@ -93,10 +93,12 @@ def test_cagcn_learns_from_logits_of_unit_mean_square_by_the_published_margin(re
         return start
 
     everyone = replace(region.task, validation=region.truth.label)
-    said = Prediction(region.prediction.logits * torch.tensor([1.0, 5.0])[:, None, None])
-    CaGCN(fit=fit).temperatures(said, everyone)
+    prediction = Prediction(region.prediction.logits * torch.tensor([1.0, 5.0])[:, None, None])
+    CaGCN(fit=fit).temperatures(prediction, everyone)
     ((smooth, weight, margin),) = recorded
-    wanted = torch.as_tensor(adjacency(region.task.graph, 1.0, "symmetric").toarray()).double() @ said.logits.double()
+    wanted = (
+        torch.as_tensor(adjacency(region.task.graph, 1.0, "symmetric").toarray()).double() @ prediction.logits.double()
+    )
     torch.testing.assert_close(smooth, wanted / wanted.square().mean((1, 2), keepdim=True).sqrt(), rtol=1e-5, atol=1e-6)
     assert margin == 0.5
     bound = math.sqrt(6 / (region.task.classes + 16))  # Glorot's

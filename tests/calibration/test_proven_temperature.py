@@ -19,9 +19,9 @@ def task(label: torch.Tensor, classes: int) -> Task:
 def confident(nodes: int, right: float, scale: float, seed: int = 0) -> tuple[Prediction, torch.Tensor]:
     """Logits of one size for a class that is right so often."""
     draw = torch.Generator().manual_seed(seed)
-    said = torch.randint(3, (nodes,), generator=draw)
-    label = torch.where(torch.rand(nodes, generator=draw) < right, said, (said + 1) % 3)
-    return Prediction(scale * torch.nn.functional.one_hot(said, 3).float()[None]), label
+    predicted = torch.randint(3, (nodes,), generator=draw)
+    label = torch.where(torch.rand(nodes, generator=draw) < right, predicted, (predicted + 1) % 3)
+    return Prediction(scale * torch.nn.functional.one_hot(predicted, 3).float()[None]), label
 
 
 def test_probabilities_that_are_far_off_are_scaled() -> None:

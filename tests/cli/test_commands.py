@@ -23,10 +23,10 @@ from bangs.cli import app
 from bangs.cli.commands import NAMES
 
 def output_of(*words, **env):
-    told = CliRunner().invoke(app, words, env=env, prog_name="bangs").output
+    output = CliRunner().invoke(app, words, env=env, prog_name="bangs").output
     slow = {"torch", "numpy", "pandas", "scipy", "sklearn", "matplotlib"} & sys.modules.keys()
     assert not slow, (words, env, slow)
-    return told
+    return output
 
 def completed(line):
     return output_of(_BANGS_COMPLETE="complete_bash", COMP_WORDS=line, COMP_CWORD=str(line.count(" "))).split()
@@ -123,8 +123,8 @@ def test_in_a_checkout_the_version_tells_the_commit(tmp_path: Path, monkeypatch:
     process = subprocess.run(command, capture_output=True, text=True)
     if process.returncode:
         pytest.skip("these are not the files of a checkout")
-    told = bangs("--version").out.rstrip().removesuffix(")").removesuffix("-dirty")
-    assert told.endswith(f" ({process.stdout.strip()}")
+    version = bangs("--version").out.rstrip().removesuffix(")").removesuffix("-dirty")
+    assert version.endswith(f" ({process.stdout.strip()}")
     monkeypatch.setattr(git_version, "_HERE", tmp_path / "git_version.py")  # as in a wheel
     assert bangs("--version").out == f"bangs {package.__version__}\n"
 

@@ -72,15 +72,15 @@ def test_predict_gives_the_fitted_graph_its_own_probabilities(automatic: Path) -
 def test_predict_says_that_positions_in_a_graph_of_other_nodes_cannot_be_compared(
     automatic: Path, tmp_path: Path
 ) -> None:
-    said = "edges are those of the fitted graph, so positions of nodes cannot be compared"
-    for change, heard in (("R-", False), ("Z-", True)):
+    warning = "edges are those of the fitted graph, so positions of nodes cannot be compared"
+    for change, expected in (("R-", False), ("Z-", True)):
         tables = tmp_path / change
         tables.mkdir()
         for name in ("nodes.csv", "edges.csv"):
             (tables / name).write_text((EXAMPLES / "own-graph" / name).read_text().replace("R-", change))
         result = bangs("predict", automatic, tables, "--out", tmp_path / f"{change}.csv")
         assert result.code == 0, result.err
-        assert (said in " ".join((result.out + result.err).split())) == heard
+        assert (warning in " ".join((result.out + result.err).split())) == expected
 
 
 def test_a_model_that_knows_nothing_is_told(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""`bangs reproduce`: everything once, nothing twice, and failures told."""
+"""`bangs reproduce`: everything once, nothing twice, and failures reported."""
 
 import json
 import os

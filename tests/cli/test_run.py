@@ -23,7 +23,7 @@ from bangs.utils.signals import Stopped
 from tests import EXAMPLES, ROOT
 from tests.cli.invoke import bangs
 from tests.helpers.small_graphs import graph_file
-from tests.helpers.timeless import timeless
+from tests.helpers.without_seconds import without_seconds
 
 
 def words(graph: Path, *more: str) -> list[str]:
@@ -41,7 +41,7 @@ def graph(tmp_path: Path) -> Path:
 
 
 def result_of(folder: Path) -> Any:
-    return timeless(read_run(folder).result)
+    return without_seconds(read_run(folder).result)
 
 
 def test_a_run_folder_holds_config_history_and_result(graph: Path, tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""What is mistyped is told in our words: the option, the rule, and what came."""
+"""A usage error names the option, the rule, and what came."""
 
 import pytest
 

@@ -61,16 +61,16 @@ PARTS = {
 
 
 @pytest.fixture(scope="module")
-def town() -> tuple[Data, Split]:
+def data_and_split() -> tuple[Data, Split]:
     """A small citation network: 12 labelled nodes, 24 held for validation, 60 kept for the exam, 24 in no part."""
     data = citation(nodes=120, classes=3, features=40, seed=1, mean_degree=5.0, homophily=0.9, signal=0.7)
     return data, per_class(data.y, 4, 24, 60, SEEDS)
 
 
 @pytest.fixture(scope="module")
-def outcome(town: tuple[Data, Split]):
+def outcome(data_and_split: tuple[Data, Split]):
     """The states of a method on the small network, worked out once per method."""
-    task, known = Task.of(*town), {}
+    task, known = Task.of(*data_and_split), {}
 
     def states(name: str) -> list[State]:
         if name not in known:
@@ -108,17 +108,17 @@ def assert_same(states: list[State], others: list[State]) -> None:
 
 
 @pytest.mark.parametrize("name", METHODS)
-def test_given_labels_never_change(name, outcome, town):
-    data, split = town
+def test_given_labels_never_change(name, outcome, data_and_split):
+    data, split = data_and_split
     for state in outcome(name):
         assert torch.equal(state.labels.target[split.train], data.y.expand(2, -1)[split.train])
         assert (state.labels.adopted_round[split.train] == 0).all()
 
 
 @pytest.mark.parametrize("name", METHODS)
-def test_validation_nodes_are_never_adopted_by_default(name, outcome, town):
+def test_validation_nodes_are_never_adopted_by_default(name, outcome, data_and_split):
     for state in outcome(name):
-        assert not (state.labels.adopted & town[1].val).any()
+        assert not (state.labels.adopted & data_and_split[1].val).any()
 
 
 @pytest.mark.parametrize("name", ADOPTING)
@@ -141,8 +141,8 @@ SOFT = [name for name in METHODS if name not in HARD]
 
 
 @pytest.mark.parametrize("name", SOFT)
-def test_soft_labels_are_of_all_free_nodes_and_made_anew(name, outcome, town):
-    data, split = town
+def test_soft_labels_are_of_all_free_nodes_and_made_anew(name, outcome, data_and_split):
+    data, split = data_and_split
     for state in outcome(name)[1:]:
         assert torch.equal(state.labels.adopted, ~(split.train | split.val))
         assert (state.labels.adopted_round[state.labels.adopted] == state.index).all()
@@ -163,8 +163,8 @@ def test_no_more_than_the_budget_is_held(name, outcome):
 
 
 @pytest.mark.parametrize("name", METHODS)
-def test_the_exams_labels_changed_at_random_change_nothing(name, outcome, town):
-    data, split = town
+def test_the_exams_labels_changed_at_random_change_nothing(name, outcome, data_and_split):
+    data, split = data_and_split
     other = data.clone()
     masks = torch.randint(0, 3, split.test.shape, generator=torch.Generator().manual_seed(5))
     other.y = torch.where(split.train | split.val, data.y.expand(2, -1), masks)
@@ -172,22 +172,22 @@ def test_the_exams_labels_changed_at_random_change_nothing(name, outcome, town):
 
 
 @pytest.mark.parametrize("name", METHODS)
-def test_equal_seeds_give_equal_results(name, outcome, town):
-    assert_same(outcome(name), run(name, Task.of(*town)))
+def test_equal_seeds_give_equal_results(name, outcome, data_and_split):
+    assert_same(outcome(name), run(name, Task.of(*data_and_split)))
 
 
 @pytest.mark.parametrize("name", ADOPTING)
-def test_other_seeds_give_other_results(name, outcome, town):
-    others = run(name, Task.of(*town), seeds=(1, 2))
+def test_other_seeds_give_other_results(name, outcome, data_and_split):
+    others = run(name, Task.of(*data_and_split), seeds=(1, 2))
     assert not torch.equal(outcome(name)[-1].prediction.logits, others[-1].prediction.logits)
 
 
 @pytest.mark.parametrize("name", ADOPTING)
 @pytest.mark.parametrize("pool", ["open", "unused"])
-def test_the_pool_is_respected(name, pool, town):
-    _, split = town
+def test_the_pool_is_respected(name, pool, data_and_split):
+    _, split = data_and_split
     budget = replace(BUDGET, pool=pool, rounds=1)
-    labels = run(name, Task.of(*town), budget)[-1].labels
+    labels = run(name, Task.of(*data_and_split), budget)[-1].labels
     allowed = ~split.train if pool == "open" else ~(split.train | split.val | split.test)
     assert not (labels.adopted & ~allowed).any()
 
@@ -201,15 +201,15 @@ class Greedy:
 
 
 @pytest.mark.parametrize("name", ADOPTING)
-def test_a_score_cannot_get_around_the_pool(name, town):
+def test_a_score_cannot_get_around_the_pool(name, data_and_split):
     greedy = replace(quick(name, replace(BUDGET, k=100, candidates=100)), score=Greedy(), rounds=1)
-    state = SelfTrainer(replace(TRAINER, epochs=5), greedy).fit(Task.of(*town), SEEDS)
-    assert not (state.labels.adopted & (town[1].train | town[1].val)).any()
+    state = SelfTrainer(replace(TRAINER, epochs=5), greedy).fit(Task.of(*data_and_split), SEEDS)
+    assert not (state.labels.adopted & (data_and_split[1].train | data_and_split[1].val)).any()
 
 
 @pytest.mark.parametrize("name", METHODS)
-def test_a_run_alone_equals_the_run_in_a_batch(name, town):
-    task = Task.of(*town)
+def test_a_run_alone_equals_the_run_in_a_batch(name, data_and_split):
+    task = Task.of(*data_and_split)
     together = run(name, task, trainer=STILL)
     alone = run(name, task.only([1]), trainer=STILL, seeds=SEEDS[1:])
     assert len(alone) == len(together)

@@ -221,8 +221,8 @@ def test_a_run_trained_alone_equals_the_run_trained_in_a_batch(model, task, drop
     torch.testing.assert_close(alone[0], together[1], rtol=1e-3, atol=1e-4)
 
 
-def test_every_model_learns_the_tiny_world(model, task, world):
-    data, split = world
+def test_every_model_learns_the_small_graph(model, task, data_and_split):
+    data, split = data_and_split
     teacher = Trainer(model, lr=0.05, epochs=25).fit(task, task.given, Streams(SEEDS))
     assert teacher.sound.all()
     label = teacher.predict(task.graph).label

@@ -24,7 +24,7 @@ EVERY_METRIC = {
 }
 
 
-def says(*rows: list[float]) -> Prediction:
+def predicted(*rows: list[float]) -> Prediction:
     """One run that gives these probabilities to its nodes."""
     return Prediction(torch.tensor([rows], dtype=torch.float64).log())
 
@@ -38,7 +38,7 @@ def random() -> tuple[Prediction, Tensor]:
 
 
 def test_four_nodes_by_hand():
-    prediction = says([0.8, 0.2], [0.6, 0.4], [0.3, 0.7], [0.5, 0.5])
+    prediction = predicted([0.8, 0.2], [0.6, 0.4], [0.3, 0.7], [0.5, 0.5])
     target = torch.tensor([[0, 1, 1, -1]])
     assert metrics.accuracy(prediction, target).item() == pytest.approx(2 / 3)
     expected = -(math.log(0.8) + math.log(0.4) + math.log(0.7)) / 3
@@ -51,7 +51,7 @@ def test_four_nodes_by_hand():
 
 def test_the_default_is_twenty_bins():
     """0.52 and 0.57 fall into one of ten bins, where a hit and a miss balance, and into two of twenty."""
-    prediction, target = says([0.52, 0.48], [0.57, 0.43]), torch.tensor([[0, 1]])
+    prediction, target = predicted([0.52, 0.48], [0.57, 0.43]), torch.tensor([[0, 1]])
     assert metrics.reliability(prediction, target).count.shape == (1, 20)
     for error in (metrics.calibration_error, metrics.classwise_calibration_error):
         assert error(prediction, target).item() == pytest.approx((0.48 + 0.57) / 2)
@@ -59,7 +59,7 @@ def test_the_default_is_twenty_bins():
 
 
 def test_calibration_error_in_two_bins_by_hand():
-    prediction = says([0.9, 0.05, 0.05], [0.7, 0.2, 0.1], [0.4, 0.3, 0.3], [0.2, 0.35, 0.45])
+    prediction = predicted([0.9, 0.05, 0.05], [0.7, 0.2, 0.1], [0.4, 0.3, 0.3], [0.2, 0.35, 0.45])
     target = torch.tensor([[0, 1, 0, 1]])
     # (0, ½] holds 0.40 and 0.45, one of them right; (½, 1] holds 0.9 and 0.7, one of them right
     diagram = metrics.reliability(prediction, target, bins=2)
@@ -71,14 +71,14 @@ def test_calibration_error_in_two_bins_by_hand():
 
 
 def test_classwise_calibration_error_by_hand():
-    prediction = says([0.8, 0.2], [0.6, 0.4])
+    prediction = predicted([0.8, 0.2], [0.6, 0.4])
     target = torch.tensor([[0, 1]])
-    # class 0 is said with 0.7 on average and true for half; class 1 mirrors it
+    # class 0 is predicted with 0.7 on average and true for half; class 1 mirrors it
     assert metrics.classwise_calibration_error(prediction, target, bins=1).item() == pytest.approx(0.2)
 
 
 def test_a_confidence_on_the_border_belongs_to_the_lower_bin_and_certainty_to_the_last():
-    prediction = says([0.5, 0.5], [1.0, 0.0])
+    prediction = predicted([0.5, 0.5], [1.0, 0.0])
     assert metrics.reliability(prediction, torch.tensor([[0, 0]]), bins=4).count.tolist() == [[0, 1, 0, 1]]
 
 
@@ -95,7 +95,7 @@ def test_bins_of_equal_mass_rise_in_confidence(random):
 
 
 def test_an_empty_bin_has_no_mean_and_no_error():
-    diagram = metrics.reliability(says([0.9, 0.1]), torch.tensor([[0]]), bins=10)
+    diagram = metrics.reliability(predicted([0.9, 0.1]), torch.tensor([[0]]), bins=10)
     assert diagram.confidence.isnan().sum() == 9
     assert diagram.error.item() == pytest.approx(0.1)
 

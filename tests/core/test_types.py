@@ -89,8 +89,8 @@ def test_a_split_repeats_and_gives_some_of_its_runs():
     assert split.only([0, 2]).train.tolist() == [split.train[0].tolist(), split.train[2].tolist()]
 
 
-def test_a_task_holds_no_label_but_those_of_training_and_validation(world):
-    data, split = world
+def test_a_task_holds_no_label_but_those_of_training_and_validation(data_and_split):
+    data, split = data_and_split
     task = Task.of(data, split)
     assert "y" not in task.graph
     assert set(task.graph.keys()) == {"x", "edge_index", "num_nodes"}
@@ -100,16 +100,16 @@ def test_a_task_holds_no_label_but_those_of_training_and_validation(world):
     assert (task.runs, task.nodes, task.classes, task.device.type) == (3, 24, 2, "cpu")
 
 
-def test_labels_of_test_nodes_are_not_read(world):
-    data, split = world
+def test_labels_of_test_nodes_are_not_read(data_and_split):
+    data, split = data_and_split
     spoiled = data.clone()
     spoiled.y = torch.where(split.test[0], torch.randint(-5, 99, (24,)), data.y)
     assert Task.of(spoiled, split).classes == 2
     assert torch.equal(Task.of(spoiled, split).given.target, Task.of(data, split).given.target)
 
 
-def test_runs_may_see_different_labels(world):
-    data, split = world
+def test_runs_may_see_different_labels(data_and_split):
+    data, split = data_and_split
     labels_per_run = data.y.expand(3, -1).clone()
     labels_per_run[1] = 1 - labels_per_run[1]
     data.y = labels_per_run
@@ -120,8 +120,8 @@ def test_runs_may_see_different_labels(world):
 
 @pytest.mark.parametrize("dtype", [torch.float64, torch.float16, torch.int64, torch.bool])
 @pytest.mark.parametrize("sparse", [False, True])
-def test_features_of_any_number_type_become_float32(world, dtype, sparse):
-    data, split = world
+def test_features_of_any_number_type_become_float32(data_and_split, dtype, sparse):
+    data, split = data_and_split
     x = (data.x > 0.5).to(dtype)
     data.x = x.to_sparse_csr() if sparse else x
     graph = Task.of(data, split).graph
@@ -130,15 +130,15 @@ def test_features_of_any_number_type_become_float32(world, dtype, sparse):
     assert torch.equal(features, x.float())
 
 
-def test_edge_weights_come_along(world):
-    data, split = world
+def test_edge_weights_come_along(data_and_split):
+    data, split = data_and_split
     data.edge_weight = torch.rand(data.num_edges, dtype=torch.float64)
     graph = Task.of(data, split).graph
     torch.testing.assert_close(graph.edge_weight, data.edge_weight.float())
 
 
-def test_the_users_graph_is_left_as_it_is(world):
-    data, split = world
+def test_the_users_graph_is_left_as_it_is(data_and_split):
+    data, split = data_and_split
     before = {key: value.clone() for key, value in data.items()}
     task = Task.of(data, split)
     task.graph.extra = torch.zeros(1)

@@ -20,7 +20,7 @@ from bangs.runs import read_run
 from bangs.training.data_parallel import DistributedSession
 from tests.distributed import torchrun_fit
 from tests.helpers.small_graphs import graph_file
-from tests.helpers.timeless import timeless
+from tests.helpers.without_seconds import without_seconds
 
 
 def test_a_process_alone_is_the_first_and_shares_nothing() -> None:
@@ -59,15 +59,17 @@ def test_a_rank_takes_the_gpu_of_its_place_and_nccl_where_none_is_shared(
 
 def test_a_lost_rank_is_a_sentence_without_the_transports_own_places() -> None:
     words = "[/somewhere/gloo/pair.cc:537] Read error [127.0.0.1]:4999: Connection reset by peer. This is typical."
-    said = str(ranks.RankLost(RuntimeError(words)))
-    assert said.startswith("the ranks of this run have lost each other (Read error [127.0.0.1]:4999: Connection reset ")
-    assert "--max-restarts" in said
-    assert "--resume" in said
+    message = str(ranks.RankLost(RuntimeError(words)))
+    assert message.startswith(
+        "the ranks of this run have lost each other (Read error [127.0.0.1]:4999: Connection reset "
+    )
+    assert "--max-restarts" in message
+    assert "--resume" in message
 
 
 def history_rows(out: Path) -> list[dict[str, Any]]:
     """The rows of a run, without times."""
-    return [timeless(json.loads(line)) for line in (out / "run" / "history.jsonl").read_text().splitlines()]
+    return [without_seconds(json.loads(line)) for line in (out / "run" / "history.jsonl").read_text().splitlines()]
 
 
 def torchrun(options: list[str], script: str, *words: object, **settings: str) -> subprocess.Popen[str]:
@@ -103,8 +105,8 @@ def two_machines(script: str, *words: object) -> Iterator[list[subprocess.Popen[
             agent.kill()
 
 
-def heard(agent: subprocess.Popen[str], seconds: float) -> str:
-    """All that a torchrun says, which has so many seconds."""
+def output_of(agent: subprocess.Popen[str], seconds: float) -> str:
+    """All that a torchrun prints; it is killed after so many seconds."""
     try:
         return agent.communicate(timeout=seconds)[0]
     except subprocess.TimeoutExpired:
@@ -119,10 +121,10 @@ def test_ranks_that_wait_end_with_their_torchrun(number: signal.Signals) -> None
         assert agent.stdout is not None
         list(islice((line for line in agent.stdout if line.startswith("rank ")), 2))
         agent.send_signal(number)
-        said, _ = agent.communicate(timeout=100)  # returns when the last of them has let go of the stream
+        output, _ = agent.communicate(timeout=100)  # returns when the last of them has let go of the stream
     # who notices first ends, and may break the other's wait before that one has looked
-    assert ("torchrun has died" in said) == (number == signal.SIGKILL), said
-    assert "no safe point" not in said, said  # what rank 0 waits for breaks when rank 1 has come to one
+    assert ("torchrun has died" in output) == (number == signal.SIGKILL), output
+    assert "no safe point" not in output, output  # what rank 0 waits for breaks when rank 1 has come to one
 
 
 @pytest.fixture
@@ -143,8 +145,8 @@ def test_two_ranks_one_killed_learn_value_and_choose_as_one_process(places: tupl
     alone, shared = places
     torchrun_fit.everything(alone.parent / "graph.npz", alone)
     with one_machine(torchrun_fit.__file__, alone.parent, shared) as agent:
-        said, _ = agent.communicate(timeout=200)
-    assert agent.returncode == 0, said
+        output, _ = agent.communicate(timeout=200)
+    assert agent.returncode == 0, output
     assert_alike(alone, shared, "gloo")
 
 
@@ -155,8 +157,8 @@ def test_two_machines_with_a_gpu_each_share_a_run_by_nccl_one_killed(places: tup
     alone, shared = places
     torchrun_fit.everything(alone.parent / "graph.npz", alone, "cuda")
     with two_machines(torchrun_fit.__file__, alone.parent, shared, "cuda") as agents:
-        said = "\n".join(heard(agent, 120) for agent in agents)
-    assert [agent.returncode for agent in agents] == [0, 0], said
+        output = "\n".join(output_of(agent, 120) for agent in agents)
+    assert [agent.returncode for agent in agents] == [0, 0], output
     assert_alike(alone, shared, "nccl")
 
 

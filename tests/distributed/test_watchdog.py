@@ -27,7 +27,7 @@ PARENT = "import subprocess, sys; subprocess.run([sys.executable, '-c', sys.argv
 
 @contextmanager
 def begun(*words: str) -> Iterator[subprocess.Popen[str]]:
-    """A process that has said it is ready."""
+    """A process that has printed that it is ready."""
     process = subprocess.Popen(
         [sys.executable, "-c", *words], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
     )
@@ -43,16 +43,16 @@ def begun(*words: str) -> Iterator[subprocess.Popen[str]]:
 def test_a_signal_that_no_safe_point_heeds_ends_the_process(number: signal.Signals) -> None:
     with begun(CHILD) as process:
         process.send_signal(number)
-        _, said = process.communicate(timeout=60)
+        _, errors = process.communicate(timeout=60)
         assert process.returncode == 128 + number
-        assert f"rank 0 ends: {number.name} came 0.3 s ago" in said
+        assert f"rank 0 ends: {number.name} came 0.3 s ago" in errors
 
 
 def test_a_process_does_not_outlive_its_parent() -> None:
     with begun(PARENT, CHILD) as parent:
         parent.send_signal(signal.SIGKILL)
-        _, said = parent.communicate(timeout=60)  # returns when the child lets go of the pipe, which is at its end
-        assert "rank 0 ends: torchrun has died" in said
+        _, errors = parent.communicate(timeout=60)  # returns when the child lets go of the pipe, which is at its end
+        assert "rank 0 ends: torchrun has died" in errors
 
 
 def test_a_signal_that_is_heeded_takes_its_orderly_way() -> None:

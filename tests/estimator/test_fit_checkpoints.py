@@ -15,7 +15,7 @@ from bangs.runs import RunFolder
 from bangs.runs.snapshot import Snapshot
 from bangs.selftraining.loop import State
 from tests.conftest import few_labels
-from tests.helpers.timeless import timeless
+from tests.helpers.without_seconds import without_seconds
 
 QUICK = {"method": "hard", "validation": 0.25, "rounds": 3, "k": 4, "epochs": 12, "device": "cpu"}
 
@@ -47,7 +47,7 @@ def test_a_fit_stopped_after_any_round_ends_like_an_undisturbed_one(tmp_path: Pa
             fit(folder, stop=index, teacher=teacher)
         resumed = fit(folder, teacher=teacher)
         assert np.array_equal(resumed.predict_proba(), undisturbed.predict_proba())
-        assert timeless(resumed.history_) == timeless(undisturbed.history_)
+        assert without_seconds(resumed.history_) == without_seconds(undisturbed.history_)
         assert (resumed.best_iter_, resumed.n_iter_) == (undisturbed.best_iter_, undisturbed.n_iter_)
         assert resumed.termination_condition_ == undisturbed.termination_condition_
         for name, value in undisturbed.snapshot_.to_plain()[0].items():

@@ -20,7 +20,7 @@ def logits_of(*labels: int) -> torch.Tensor:
 
 
 def test_test_nodes_whose_class_is_known_are_marked_and_no_others() -> None:
-    """Nodes 3 and 4 count: the first run has one right, the second both; what is said of the rest is wrong."""
+    """Nodes 3 and 4 count: the first run has one right, the second both; the predictions of the rest are wrong."""
     exam = Exam.of(Data(y=Y, num_nodes=6), SPLIT)
     predicted = torch.tensor([[1, 0, 1, 1, 0, 0], [1, 0, 1, 1, 1, 1]])
     assert exam.mark_labels(predicted, torch.full((2, 6), -1))["test"] == [0.5, 1.0]

@@ -20,7 +20,7 @@ from bangs.selftraining.loop import SelfTrainer, State
 from bangs.selftraining.methods import method
 from bangs.training.trainer import Learner
 from tests.helpers.forking import FORKING
-from tests.helpers.timeless import timeless
+from tests.helpers.without_seconds import without_seconds
 from tests.integration import kill_experiments
 from tests.integration.kill_experiments import attempt, experiment, history, small
 
@@ -132,4 +132,4 @@ def test_the_configuration_tells_the_parts_behind_the_names() -> None:
     config = experiment("bangs").config()
     assert "Banzhaf(k=8, candidates=16" in config["parts"]["method"]
     assert config["parts"]["trainer"].startswith("Trainer(model=GCN(")
-    assert timeless(config) == config
+    assert without_seconds(config) == config

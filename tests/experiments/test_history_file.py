@@ -1,4 +1,4 @@
-"""The journal: what a run leaves in its folder, round by round."""
+"""A run adds a row of history for every round, and keeps checkpoints as often as asked."""
 
 import json
 from pathlib import Path

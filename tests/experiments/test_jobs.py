@@ -1,4 +1,4 @@
-"""Jobs: done once, told in a few words, and failures that name no folder."""
+"""Jobs: done once, described in a few words, with failures that name no folder."""
 
 from dataclasses import replace
 from pathlib import Path

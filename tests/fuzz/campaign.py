@@ -121,21 +121,21 @@ def _shift(place: Path, seed: int, numbers: range, only: tuple[str, ...], report
     """One process that works until all is done, or until it hangs or dies; the number to go on with."""
     board = Board()
     board.put(numbers.start)
-    heard, said = os.pipe()
+    reader, writer = os.pipe()
     child = os.fork()
     if child == 0:
-        os.close(heard)
+        os.close(reader)
         status = 1
         try:
-            _work(place, seed, numbers, only, board, said)
+            _work(place, seed, numbers, only, board, writer)
             status = 0
         except BaseException as error:
             last = traceback.extract_tb(error.__traceback__)[-1]
-            _say(said, "broken", board.number, "the fuzzer itself", 0.0, f"{error!r} in {last.name}:{last.lineno}")
+            _send(writer, "broken", board.number, "the fuzzer itself", 0.0, f"{error!r} in {last.name}:{last.lineno}")
         finally:
             os._exit(status)
-    os.close(said)
-    with open(heard, buffering=1) as lines:
+    os.close(writer)
+    with open(reader, buffering=1) as lines:
         watch = _Watch(child, board)
         for line in watch.lines(lines):
             kind, number, target, seconds, what = line.rstrip("\n").split("\t", 4)
@@ -162,7 +162,7 @@ def _shift(place: Path, seed: int, numbers: range, only: tuple[str, ...], report
 
 
 class _Watch:
-    """Reads what a child says and kills it when it takes too long over one input."""
+    """Reads what a child sends and kills it when it takes too long over one input."""
 
     def __init__(self, child: int, board: Board):
         self.child, self.board, self.hung = child, board, False
@@ -197,8 +197,8 @@ def _note(report: Report, kind: str, number: int, target: str, seconds: float, w
         report.find(kind, what, number, target)
 
 
-def _work(place: Path, seed: int, numbers: range, only: tuple[str, ...], board: Board, said: int) -> None:
-    """Feed the inputs of these numbers, and say a line for each."""
+def _work(place: Path, seed: int, numbers: range, only: tuple[str, ...], board: Board, writer: int) -> None:
+    """Feed the inputs of these numbers, and send a line for each."""
     home = place / "home"
     home.mkdir(exist_ok=True)
     os.chdir(home)
@@ -217,12 +217,12 @@ def _work(place: Path, seed: int, numbers: range, only: tuple[str, ...], board: 
             kind, what = "outside", f"left {strange[0]}"
             shutil.rmtree(home)
             home.mkdir()
-        _say(said, kind, number, given.target.name, seconds, what)
+        _send(writer, kind, number, given.target.name, seconds, what)
 
 
-def _say(said: int, kind: str, number: int, target: str, seconds: float, what: str) -> None:
+def _send(writer: int, kind: str, number: int, target: str, seconds: float, what: str) -> None:
     line = "\t".join([kind, str(number), target, f"{seconds:.3f}", " ".join(what.split())[:300]])
-    os.write(said, line.encode("utf-8", "replace") + b"\n")
+    os.write(writer, line.encode("utf-8", "replace") + b"\n")
 
 
 def feed(target: Target, folder: Path, guard: Guard | None = None) -> tuple[str, float, str]:
@@ -234,7 +234,7 @@ def feed(target: Target, folder: Path, guard: Guard | None = None) -> tuple[str,
     try:
         target.read(folder)
     except BangsError as error:
-        kind, what = ("refused", "") if str(error).strip() else ("uncaught", f"{type(error).__name__} says nothing")
+        kind, what = ("refused", "") if str(error).strip() else ("uncaught", f"{type(error).__name__} has no message")
     except Exception as error:
         last = traceback.extract_tb(error.__traceback__)
         own = next((call for call in reversed(last) if "/bangs/" in call.filename), last[-1])

@@ -1,4 +1,4 @@
-"""Guard: what a reader does beside reading, told by Python's audit events."""
+"""Guard: what a reader does beside reading, by Python's audit events."""
 
 import os
 import sys

@@ -132,9 +132,9 @@ def _scored(place: Path) -> None:
 def _model(folder: Path) -> None:
     model = SelfTrainingClassifier.load(folder)
     for node in range(len(model.node_names_)):
-        told = model.explain(node)
-        assert str(told)
-        assert 0 <= told.confidence <= 1.000001
+        explanation = model.explain(node)
+        assert str(explanation)
+        assert 0 <= explanation.confidence <= 1.000001
     # a file that was changed and sealed again may tell another score than its history, but it must be a score
     assert 0 <= model.validation_score_ <= 1
     assert 0 <= model.history_[model.best_iter_]["validation"][0] <= 1

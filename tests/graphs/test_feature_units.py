@@ -1,4 +1,4 @@
-"""Columns of different units are told from embeddings, words and constant columns."""
+"""Columns of different units are distinguished from embeddings, words and constant columns."""
 
 import numpy as np
 import pytest

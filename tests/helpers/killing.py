@@ -43,11 +43,11 @@ def in_a_child(work: Callable[[], int]) -> int:
 
 
 def _fork(work: Work, seconds: float | None) -> int:
-    def mortally() -> int:
+    def work_until_killed() -> int:
         if seconds is not None:
             signal.signal(signal.SIGPROF, signal.SIG_DFL)
             signal.setitimer(signal.ITIMER_PROF, seconds)
         work()
         return 0
 
-    return in_a_child(mortally)
+    return in_a_child(work_until_killed)

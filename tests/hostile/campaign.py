@@ -25,9 +25,9 @@ from pathlib import Path
 import torch
 
 from tests.hostile import canary, disturbances, misuse, models, outputs, strangers
-from tests.hostile.commands import Finding, told
+from tests.hostile.commands import Finding, describe
 from tests.hostile.disturbances import Twins
-from tests.hostile.world import World
+from tests.hostile.sample_files import SampleFiles
 
 MEMORY = 6 << 30  # bytes a case may ask for beyond what the process has
 PATIENCE = 120.0  # seconds of a processor that a case may take; the same without any progress is a hang
@@ -40,23 +40,23 @@ Draw = random.Random
 class Stage:
     """What all cases share."""
 
-    world: World
+    samples: SampleFiles
     twins: Twins
     disk: Path | None
 
 
 Attack = Callable[[Stage, Path, Draw], str]
 ATTACKS: dict[str, tuple[int, Attack]] = {
-    "signals": (12, lambda stage, place, draw: disturbances.struck(stage.world, place, draw, stage.twins)),
-    "workers": (1, lambda stage, place, draw: disturbances.struck_workers(stage.world, place, draw, stage.twins)),
-    "disks": (10, lambda stage, place, draw: disturbances.starved(stage.world, place, draw, stage.twins, stage.disk)),
-    "replaced": (20, lambda stage, place, draw: strangers.replaced(stage.world, place, draw)),
-    "added": (8, lambda stage, place, draw: strangers.added(stage.world, place, draw)),
-    "damaged": (15, lambda stage, place, draw: strangers.damaged(stage.world, place, draw)),
-    "outputs": (15, lambda stage, place, draw: outputs.mistaken(stage.world, place, draw)),
-    "models": (15, lambda stage, place, draw: models.edited(stage.world, place, draw)),
-    "unsealed": (8, lambda stage, place, draw: models.damaged(stage.world, place, draw)),
-    "stores": (8, lambda stage, place, draw: models.edited_store(stage.world, place, draw)),
+    "signals": (12, lambda stage, place, draw: disturbances.struck(stage.samples, place, draw, stage.twins)),
+    "workers": (1, lambda stage, place, draw: disturbances.struck_workers(stage.samples, place, draw, stage.twins)),
+    "disks": (10, lambda stage, place, draw: disturbances.starved(stage.samples, place, draw, stage.twins, stage.disk)),
+    "replaced": (20, lambda stage, place, draw: strangers.replaced(stage.samples, place, draw)),
+    "added": (8, lambda stage, place, draw: strangers.added(stage.samples, place, draw)),
+    "damaged": (15, lambda stage, place, draw: strangers.damaged(stage.samples, place, draw)),
+    "outputs": (15, lambda stage, place, draw: outputs.mistaken(stage.samples, place, draw)),
+    "models": (15, lambda stage, place, draw: models.edited(stage.samples, place, draw)),
+    "unsealed": (8, lambda stage, place, draw: models.damaged(stage.samples, place, draw)),
+    "stores": (8, lambda stage, place, draw: models.edited_store(stage.samples, place, draw)),
     "nonsense": (25, lambda stage, place, draw: misuse.nonsense(draw)),
     "spelled": (8, lambda stage, place, draw: misuse.spelled(draw)),
     "questions": (10, lambda stage, place, draw: misuse.questions(draw)),
@@ -98,16 +98,16 @@ def campaign(
     torch.set_num_threads(1)  # a pool of threads would not survive the forks
     with tempfile.TemporaryDirectory(prefix="bangs-hostile-") as root, _disk(Path(root)) as disk:
         os.environ |= {"HOME": f"{root}/home", "BANGS_DATA": f"{root}/data"}
-        world = World.made(Path(root) / "world")
-        stage = Stage(world, Twins(world, Path(root) / "twins"), disk)
+        samples = SampleFiles.create(Path(root) / "samples")
+        stage = Stage(samples, Twins(samples, Path(root) / "twins"), disk)
         stage.twins.all()
         misuse.fitted()
-        sound = canary.seen(world.root)
+        sound = canary.seen(samples.root)
         for number in range(first, first + cases):
             _case(stage, Path(root), seed, number, only, without, report)
-            if (change := canary.touched(sound, canary.seen(world.root))) is not None:
-                report.find("canary", f"a sound file of the world was {change}", number, "?")
-                sound = canary.seen(world.root)
+            if (change := canary.touched(sound, canary.seen(samples.root))) is not None:
+                report.find("canary", f"a sample file was {change}", number, "?")
+                sound = canary.seen(samples.root)
     report.seconds = round(time.monotonic() - begin, 1)
     return report
 
@@ -200,7 +200,7 @@ def _lived(stage: Stage, place: Path, verdict: Path, draw: Draw, name: str) -> N
     except Finding as finding:
         kind, what = finding.kind, finding.what
     except BaseException as error:
-        kind, what = "tracebacks", f"the attack itself: {told(error)}"
+        kind, what = "tracebacks", f"the attack itself: {describe(error)}"
     verdict.write_text(json.dumps([kind, what]))
 
 

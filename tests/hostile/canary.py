@@ -47,28 +47,28 @@ def seen(folder: Path) -> Seen:
     for place, folders, files in os.walk(folder):
         for name in (*folders, *files):
             path = os.path.join(place, name)
-            told = os.lstat(path)
+            stat = os.lstat(path)
             if os.path.islink(path):
                 content = os.readlink(path)
             elif os.path.isfile(path):
                 content = sha256(Path(path).read_bytes()).hexdigest()
             else:
                 content = ""
-            time = 0 if os.path.isdir(path) else told.st_mtime_ns
-            out[os.path.relpath(path, folder)] = told.st_mode, told.st_nlink, time, content
+            time = 0 if os.path.isdir(path) else stat.st_mtime_ns
+            out[os.path.relpath(path, folder)] = stat.st_mode, stat.st_nlink, time, content
     return out
 
 
 def touched(before: Seen, after: Seen, *, new: bool = True) -> str | None:
     """The first entry that was changed, removed or (where `new` counts) added; None if there is none."""
-    for name, told in before.items():
+    for name, state in before.items():
         if name not in after:
             return f"removed {name}"
-        if after[name] != told and not _only_links(told, after[name]):
+        if after[name] != state and not _only_links(state, after[name]):
             return f"changed {name}"
     return next((f"added {name}" for name in after if new and name not in before), None)
 
 
 def _only_links(one: tuple[int, int, int, str], other: tuple[int, int, int, str]) -> bool:
-    """A folder has more links where folders were added to it, which is told of those."""
+    """A folder has more links where folders were added to it; the added folders are entries of their own."""
     return (one[0], one[2], one[3]) == (other[0], other[2], other[3])

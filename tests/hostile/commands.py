@@ -62,24 +62,24 @@ def alone(words: tuple[object, ...], log: Path, disturb: Callable[[], None] | No
     return Ended(os.waitstatus_to_exitcode(status), err, used.ru_utime + used.ru_stime)
 
 
-def here(*words: object) -> CommandResult:
+def run_bangs(*words: object) -> CommandResult:
     """The command in this process; anything but an exit with words is a finding."""
     try:
-        said = bangs(*words)
+        result = bangs(*words)
     except Exception as error:
-        raise Finding("tracebacks", told(error)) from error
-    if "Traceback" in said.err:
-        raise Finding("tracebacks", said.err.strip().splitlines()[-1])
-    if said.code not in (0, 1, 2):
-        raise Finding("tracebacks", f"exit code {said.code}: {said.err[-200:]}")
-    if said.code == 2 and not said.err.strip():
+        raise Finding("tracebacks", describe(error)) from error
+    if "Traceback" in result.err:
+        raise Finding("tracebacks", result.err.strip().splitlines()[-1])
+    if result.code not in (0, 1, 2):
+        raise Finding("tracebacks", f"exit code {result.code}: {result.err[-200:]}")
+    if result.code == 2 and not result.err.strip():
         raise Finding("tracebacks", "exit code 2 without a word")
-    if odd := sorted({char for char in said.out + said.err if not char.isprintable() and char not in "\n\t\r"}):
+    if odd := sorted({char for char in result.out + result.err if not char.isprintable() and char not in "\n\t\r"}):
         raise Finding("tracebacks", f"{odd[0]!r} reaches the terminal by `bangs {words[0]}`")
-    return said
+    return result
 
 
-def told(error: BaseException) -> str:
+def describe(error: BaseException) -> str:
     """An exception and the line of bangs that let it through."""
     calls = traceback.extract_tb(error.__traceback__)
     own = next((call for call in reversed(calls) if "/bangs/" in call.filename), calls[-1])
@@ -89,7 +89,7 @@ def told(error: BaseException) -> str:
 def strike(
     number: int, seconds: float, again: float | None = None, clock: Callable[[], float] = time.process_time
 ) -> Callable[[], None]:
-    """A signal after so many seconds, of the process's own time unless told otherwise, and perhaps a second one."""
+    """A signal after so many seconds, of the process's own time by default, and perhaps a second one."""
 
     def wait() -> None:
         for moment in (seconds, again):
@@ -111,16 +111,16 @@ def strike_at(number: int, event: str, count: int) -> Callable[[], None]:
     """A signal at the process's `count`th audit event of a kind, such as its third os.rename."""
 
     def disturb() -> None:
-        heard = 0
+        count_so_far = 0
 
-        def hear(name: str, _: Any) -> None:
-            nonlocal heard
+        def on_event(name: str, _: Any) -> None:
+            nonlocal count_so_far
             if name == event:
-                heard += 1
-                if heard == count:
+                count_so_far += 1
+                if count_so_far == count:
                     os.kill(os.getpid(), number)
 
-        sys.addaudithook(hear)
+        sys.addaudithook(on_event)
 
     return disturb
 

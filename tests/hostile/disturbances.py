@@ -11,8 +11,8 @@ from typing import Any
 
 from bangs.errors import BangsError
 from tests.hostile.commands import Ended, Finding, alone, limited, strike, strike_at
+from tests.hostile.sample_files import SampleFiles
 from tests.hostile.scenarios import SCENARIOS, WORKERS, Scenario
-from tests.hostile.world import World
 
 Draw = random.Random
 SIGNALS = (signal.SIGINT, signal.SIGINT, signal.SIGTERM, signal.SIGTERM, signal.SIGHUP, signal.SIGKILL, signal.SIGKILL)
@@ -22,8 +22,8 @@ EVENTS = ("open", "open", "os.rename", "os.rename", "os.mkdir", "os.remove", "im
 class Twins:
     """Undisturbed attempts of every scenario, made when they are first asked for."""
 
-    def __init__(self, world: World, place: Path):
-        self.world, self.place = world, place
+    def __init__(self, samples: SampleFiles, place: Path):
+        self.samples, self.place = samples, place
         self._made: dict[str, tuple[Any, float]] = {}
 
     def of(self, scenario: Scenario) -> tuple[Any, float]:
@@ -31,10 +31,10 @@ class Twins:
         if scenario.name not in self._made:
             place = self.place / scenario.name.replace(" ", "")
             place.mkdir(parents=True)
-            scenario.lay(self.world, place)
-            ended = alone(scenario.words(self.world, place), place / "log")
+            scenario.lay(self.samples, place)
+            ended = alone(scenario.words(self.samples, place), place / "log")
             assert ended.status == 0, ended.err
-            self._made[scenario.name] = scenario.told(place), ended.seconds
+            self._made[scenario.name] = scenario.outcome(place), ended.seconds
         return self._made[scenario.name]
 
     def all(self) -> None:
@@ -42,10 +42,10 @@ class Twins:
             self.of(scenario)
 
 
-def struck(world: World, place: Path, draw: Draw, twins: Twins) -> str:
+def struck(samples: SampleFiles, place: Path, draw: Draw, twins: Twins) -> str:
     """A command that a signal meets at a random moment, once or again and again."""
     scenario = _drawn(draw)
-    told, seconds = twins.of(scenario)
+    outcome, seconds = twins.of(scenario)
     moments: list[Callable[[], None]] = []
     for _ in range(draw.choice((1, 1, 2, 3))):
         number = draw.choice(SIGNALS)
@@ -54,40 +54,42 @@ def struck(world: World, place: Path, draw: Draw, twins: Twins) -> str:
             moments.append(strike(number, moment, moment + 0.05 if draw.random() < 0.2 else None))
         else:
             moments.append(strike_at(number, draw.choice(EVENTS), draw.choice((1, 2, 3, 5, 8, 13, 21, 34))))
-    return _struck(scenario, world, place, told, moments)
+    return _struck(scenario, samples, place, outcome, moments)
 
 
-def struck_workers(world: World, place: Path, draw: Draw, twins: Twins) -> str:
+def struck_workers(samples: SampleFiles, place: Path, draw: Draw, twins: Twins) -> str:
     """A suite done by two processes, whose parent a signal meets."""
-    told, _ = twins.of(SCENARIOS["reproduce"])
+    outcome, _ = twins.of(SCENARIOS["reproduce"])
     # who hands out the jobs only waits, so its moments are the clock's
     moment = strike(draw.choice(SIGNALS), draw.uniform(0, 15), clock=time.monotonic)
-    return _struck(WORKERS, world, place, told, [moment])
+    return _struck(WORKERS, samples, place, outcome, [moment])
 
 
-def _struck(scenario: Scenario, world: World, place: Path, told: Any, moments: Sequence[Callable[[], None]]) -> str:
-    scenario.lay(world, place)
-    words, words_again = scenario.words(world, place), scenario.words(world, place) + scenario.again
+def _struck(
+    scenario: Scenario, samples: SampleFiles, place: Path, outcome: Any, moments: Sequence[Callable[[], None]]
+) -> str:
+    scenario.lay(samples, place)
+    words, words_again = scenario.words(samples, place), scenario.words(samples, place) + scenario.again
     for attempt, disturb in enumerate(moments):
         ended = alone(words_again if attempt else words, place / "log", disturb)
         _judged(ended, {0, 130, 143, *(-number for number in SIGNALS)})
-        scenario.check(world, place, told)
+        scenario.check(samples, place, outcome)
         if ended.status == 0:
-            _same(scenario, place, told, "silent")
-    _finished(scenario, words_again, place, told)
+            _same(scenario, place, outcome, "silent")
+    _finished(scenario, words_again, place, outcome)
     return scenario.name
 
 
-def starved(world: World, place: Path, draw: Draw, twins: Twins, disk: Path | None) -> str:
+def starved(samples: SampleFiles, place: Path, draw: Draw, twins: Twins, disk: Path | None) -> str:
     """A command that runs out of disk, of file size or of open files."""
     scenario = _drawn(draw)
-    told, _ = twins.of(scenario)
+    outcome, _ = twins.of(scenario)
     kind = draw.choice(("fsize", "nofile") if disk is None else ("disk", "disk", "fsize", "nofile"))
     if kind == "disk":
         assert disk is not None
         place = disk
-    scenario.lay(world, place)
-    words = scenario.words(world, place)
+    scenario.lay(samples, place)
+    words = scenario.words(samples, place)
     disturb: Callable[[], None] | None = None
     if kind == "disk":
         with (place / "ballast").open("wb") as ballast:
@@ -99,13 +101,13 @@ def starved(world: World, place: Path, draw: Draw, twins: Twins, disk: Path | No
     log = place.parent / f"{place.name}-log"
     ended = alone(words, log, disturb)
     _judged(ended, {0, 1, 2})
-    if ended.status and not ended.err.strip() and kind != "fsize":  # what it says goes to a file too
+    if ended.status and not ended.err.strip() and kind != "fsize":  # what it prints goes to a file too
         raise Finding("tracebacks", f"exit code {ended.status} without a word")
     (place / "ballast").unlink(missing_ok=True)
-    scenario.check(world, place, told)
+    scenario.check(samples, place, outcome)
     if ended.status == 0:
-        _same(scenario, place, told, "silent")
-    _finished(scenario, words + scenario.again, place, told)
+        _same(scenario, place, outcome, "silent")
+    _finished(scenario, words + scenario.again, place, outcome)
     return f"{scenario.name} {kind}"
 
 
@@ -116,8 +118,8 @@ def _drawn(draw: Draw) -> Scenario:
 
 
 def _free(place: Path) -> int:
-    told = os.statvfs(place)
-    return told.f_bavail * told.f_frsize
+    disk = os.statvfs(place)
+    return disk.f_bavail * disk.f_frsize
 
 
 def _judged(ended: Ended, expected: set[int]) -> None:
@@ -127,18 +129,18 @@ def _judged(ended: Ended, expected: set[int]) -> None:
         raise Finding("tracebacks", f"status {ended.status}: {ended.err[-300:]}")
 
 
-def _same(scenario: Scenario, place: Path, told: Any, kind: str) -> None:
+def _same(scenario: Scenario, place: Path, outcome: Any, kind: str) -> None:
     try:
-        same = scenario.told(place) == told
+        same = scenario.outcome(place) == outcome
     except (BangsError, OSError, ValueError, KeyError, TypeError) as error:
         raise Finding(kind, f"{scenario.name} left something unreadable: {error!r}") from error
     if not same:
         raise Finding(kind, f"{scenario.name} ends otherwise than undisturbed")
 
 
-def _finished(scenario: Scenario, words: tuple[object, ...], place: Path, told: Any) -> None:
+def _finished(scenario: Scenario, words: tuple[object, ...], place: Path, outcome: Any) -> None:
     """Another attempt succeeds, and ends as an undisturbed one does."""
     ended = alone(words, place / "log")
     if ended.status:
         raise Finding("lost", f"{scenario.name} cannot go on: {ended.err.strip()[-300:]}")
-    _same(scenario, place, told, "lost")
+    _same(scenario, place, outcome, "lost")

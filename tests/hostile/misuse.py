@@ -16,7 +16,7 @@ from sklearn.exceptions import NotFittedError
 
 import bangs
 from bangs.errors import BangsError, ran_out_of_memory
-from tests.hostile.commands import Finding, told
+from tests.hostile.commands import Finding, describe
 
 Draw = random.Random
 NODES = 40
@@ -188,8 +188,8 @@ def spelled(draw: Draw) -> str:
     x, edges, y = SAME[name]()
     want = fitted().predict_proba()
     with _sentences(f"spelling {name}", refusals=False):
-        said = bangs.SelfTrainingClassifier(**QUICK).fit(x, y, edge_index=edges).predict_proba()
-    if said.shape != want.shape or not np.allclose(said, want, atol=1e-3):
+        probs = bangs.SelfTrainingClassifier(**QUICK).fit(x, y, edge_index=edges).predict_proba()
+    if probs.shape != want.shape or not np.allclose(probs, want, atol=1e-3):
         raise Finding("silent", f"the graph spelled as {name} is another one")
     return name
 
@@ -231,7 +231,7 @@ def _question(model: Any, draw: Draw) -> str:
 
 
 def parts(draw: Draw) -> str:
-    """Parts with one odd setting each: refused, or it can be told and compared."""
+    """Parts with one odd setting each: refused, or it can be printed and compared."""
     return " · ".join(_part(draw) for _ in range(20))
 
 
@@ -281,7 +281,7 @@ class _sentences:  # noqa: N801
             raise Finding("silent", f"{self.what} is refused: {error}") from error
         if isinstance(error, BangsError) or _ours(error) or ran_out_of_memory(error):
             return True
-        raise Finding("tracebacks", f"{self.what}: {told(error)}") from error
+        raise Finding("tracebacks", f"{self.what}: {describe(error)}") from error
 
 
 def _ours(error: BaseException) -> bool:
@@ -301,8 +301,8 @@ def _check(model: Any) -> None:
         raise Finding("silent", f"nodes were adopted in rounds {set(model.labeled_iter_.tolist())}")
 
 
-def _sound(said: Any, known: bool = False) -> None:
-    if not np.isfinite(said).all() or not np.allclose(said.sum(1), 1):
+def _sound(probs: Any, known: bool = False) -> None:
+    if not np.isfinite(probs).all() or not np.allclose(probs.sum(1), 1):
         raise Finding("silent", "the answer is no probability")
 
 

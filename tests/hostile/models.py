@@ -13,16 +13,16 @@ from bangs.estimator import model_file
 from bangs.estimator.classifier import SelfTrainingClassifier
 from bangs.runs.checkpoint_file import decode, encode
 from tests.fuzz import mutations
-from tests.hostile.commands import QUIET, Finding, here, told
-from tests.hostile.world import World, copied, files_of
+from tests.hostile.commands import QUIET, Finding, describe, run_bangs
+from tests.hostile.sample_files import SampleFiles, copied, files_of
 
 Draw = random.Random
 MODEL = model_file.FILE
 
 
-def edited(world: World, place: Path, draw: Draw) -> str:
+def edited(samples: SampleFiles, place: Path, draw: Draw) -> str:
     """A model whose tensors or facts a stranger changed and sealed again: refused, or it says sound numbers."""
-    folder = copied(world.fit, place / "fit")
+    folder = copied(samples.fit, place / "fit")
     held = decode((folder / MODEL).read_bytes(), model_file.KIND)
     for _ in range(draw.choice((1, 1, 2, 4))):
         if draw.random() < 0.6:
@@ -35,68 +35,68 @@ def edited(world: World, place: Path, draw: Draw) -> str:
     except Exception:  # what cannot be sealed cannot be sent
         return "not sealed"
     (folder / MODEL).write_bytes(body)
-    _used(world, folder, place, draw)
+    _used(samples, folder, place, draw)
     return "edited"
 
 
-def damaged(world: World, place: Path, draw: Draw) -> str:
+def damaged(samples: SampleFiles, place: Path, draw: Draw) -> str:
     """A fit with a changed file and the old seal: refused, or it answers as before."""
-    folder = copied(world.fit, place / "fit")
+    folder = copied(samples.fit, place / "fit")
     victim = draw.choice([path for path in files_of(folder) if path.suffix in (".json", ".safetensors")])
     victim.write_bytes(mutations.BYTES(victim.read_bytes(), draw))
-    said = _used(world, folder, place, draw)
-    if said is not None and victim.name == MODEL and not np.array_equal(said, sound(world)):
+    probs = _used(samples, folder, place, draw)
+    if probs is not None and victim.name == MODEL and not np.array_equal(probs, sound(samples)):
         raise Finding("silent", "a damaged model answers otherwise")
     return f"damaged {victim.name}"
 
 
-def edited_store(world: World, place: Path, draw: Draw) -> str:
+def edited_store(samples: SampleFiles, place: Path, draw: Draw) -> str:
     """A store with changed bytes, or another manifest: refused, or used without a crash."""
-    folder = copied(world.store, place / "store")
+    folder = copied(samples.store, place / "store")
     victim = draw.choice(files_of(folder))
     change = mutations.SEALED if victim.suffix == ".json" and draw.random() < 0.8 else mutations.BYTES
     victim.write_bytes(change(victim.read_bytes(), draw))
     quick = ("--rounds=1", "--epochs=2", *QUIET)
-    here(
+    run_bangs(
         *draw.choice(
             (
                 ("fit", folder, "--out", place / "out", *quick),
-                ("predict", world.fit, folder, "--out", place / "p.csv", *QUIET),
+                ("predict", samples.fit, folder, "--out", place / "p.csv", *QUIET),
                 ("run", f"--dataset={folder}", "--k=3", "--seeds=1", *quick),
-                ("convert", world.tables, folder, "--overwrite", "--quiet"),
+                ("convert", samples.tables, folder, "--overwrite", "--quiet"),
             )
         )
     )
     return f"store {victim.name}"
 
 
-def sound(world: World) -> "np.ndarray[Any, Any]":
+def sound(samples: SampleFiles) -> "np.ndarray[Any, Any]":
     """What the sound model says of its graph."""
-    return SelfTrainingClassifier.load(world.fit).predict_proba()
+    return SelfTrainingClassifier.load(samples.fit).predict_proba()
 
 
-def _used(world: World, folder: Path, place: Path, draw: Draw) -> "np.ndarray[Any, Any] | None":
+def _used(samples: SampleFiles, folder: Path, place: Path, draw: Draw) -> "np.ndarray[Any, Any] | None":
     """The model read by Python and by a command; its probabilities, None where it is refused."""
     command = draw.choice(
         (
             ("explain", folder, "n1"),
             ("report", folder),
-            ("predict", folder, world.tables, "--out", place / "p.csv", *QUIET),
-            ("fit", world.tables, "--out", folder, "--resume", "--rounds=2", "--k=3", "--epochs=5", *QUIET),
+            ("predict", folder, samples.tables, "--out", place / "p.csv", *QUIET),
+            ("fit", samples.tables, "--out", folder, "--resume", "--rounds=2", "--k=3", "--epochs=5", *QUIET),
         )
     )
-    here(*command)
+    run_bangs(*command)
     try:
         model = SelfTrainingClassifier.load(folder)
-        said = model.predict_proba()
-        model.explain(draw.randrange(len(said)))
+        probs = model.predict_proba()
+        model.explain(draw.randrange(len(probs)))
     except BangsError:
         return None
     except Exception as error:
-        raise Finding("tracebacks", told(error)) from error
-    if not np.isfinite(said).all() or not np.allclose(said.sum(1), 1):
+        raise Finding("tracebacks", describe(error)) from error
+    if not np.isfinite(probs).all() or not np.allclose(probs.sum(1), 1):
         raise Finding("silent", "an edited model says what is no probability")
-    return said
+    return probs
 
 
 def _put(tensor: torch.Tensor, draw: Draw) -> torch.Tensor:

@@ -1,16 +1,16 @@
-"""Outputs: commands that are told to write where somebody else's files are."""
+"""Outputs: commands whose output is given a path where somebody else's files are."""
 
 import random
 from pathlib import Path
 
 from tests.hostile import canary
-from tests.hostile.commands import QUIET, Finding, here
-from tests.hostile.world import World
+from tests.hostile.commands import QUIET, Finding, run_bangs
+from tests.hostile.sample_files import SampleFiles
 
 Draw = random.Random
 
 
-def mistaken(world: World, place: Path, draw: Draw) -> str:
+def mistaken(samples: SampleFiles, place: Path, draw: Draw) -> str:
     """A command whose output is a folder or a file of somebody else's; it may add files and change none."""
     folder = place / "theirs"
     before = canary.lay(folder)
@@ -21,26 +21,26 @@ def mistaken(world: World, place: Path, draw: Draw) -> str:
     file = folder / draw.choice(sorted(name for name in canary.CONTENT))
     words: tuple[object, ...] = draw.choice(
         (
-            ("fit", world.tables, "--out", inner, *flag, *quick),
-            ("run", f"--dataset={world.graph}", "--out", inner, "--k=3", "--seeds=1", *flag, *quick),
-            ("convert", world.tables, inner, *over, "--quiet"),
+            ("fit", samples.tables, "--out", inner, *flag, *quick),
+            ("run", f"--dataset={samples.graph}", "--out", inner, "--k=3", "--seeds=1", *flag, *quick),
+            ("convert", samples.tables, inner, *over, "--quiet"),
             ("demo", "--out", inner, *QUIET),
-            ("reproduce", world.suite, "--out", inner, *QUIET),
-            ("reproduce", world.suite, "--out", place / "runs", "--export", file, *QUIET),
-            ("predict", world.fit, world.tables, "--out", file, *QUIET),
-            ("suggest", world.fit, "--out", file),
-            ("label", world.tables, "--out", inner, "--prepare", "--quiet", "--device=cpu", "--time-limit=0"),
-            ("fit", world.tables, "--labels", file, "--out", place / "out", *quick),
-            ("table", world.rows, "--page", file),
-            ("figure", world.rows, "--suite", world.suite, "--out", inner),
+            ("reproduce", samples.suite, "--out", inner, *QUIET),
+            ("reproduce", samples.suite, "--out", place / "runs", "--export", file, *QUIET),
+            ("predict", samples.fit, samples.tables, "--out", file, *QUIET),
+            ("suggest", samples.fit, "--out", file),
+            ("label", samples.tables, "--out", inner, "--prepare", "--quiet", "--device=cpu", "--time-limit=0"),
+            ("fit", samples.tables, "--labels", file, "--out", place / "out", *quick),
+            ("table", samples.rows, "--page", file),
+            ("figure", samples.rows, "--suite", samples.suite, "--out", inner),
             ("report", folder / "rows.jsonl"),
             ("report", folder),
             ("table", folder),
         )
     )
-    said = here(*words)
+    result = run_bangs(*words)
     if (change := canary.touched(before, canary.seen(folder), new=False)) is not None:
         raise Finding(
-            "canary", f"`bangs {words[0]}` {' '.join(map(str, words[1:]))[-60:]!r} {change} (code {said.code})"
+            "canary", f"`bangs {words[0]}` {' '.join(map(str, words[1:]))[-60:]!r} {change} (code {result.code})"
         )
     return str(words[0])

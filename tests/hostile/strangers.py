@@ -8,8 +8,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 from tests.fuzz import mutations
-from tests.hostile.commands import QUIET, Finding, here
-from tests.hostile.world import World, copied, files_of
+from tests.hostile.commands import QUIET, Finding, run_bangs
+from tests.hostile.sample_files import SampleFiles, copied, files_of
 
 Draw = random.Random
 ESCAPE = "\x1b]0;owned\x07\x1b[2J<script>alert(1)</script>"
@@ -77,21 +77,21 @@ THINGS: dict[str, Callable[[Path, Draw], None]] = {
 }
 
 
-def replaced(world: World, place: Path, draw: Draw) -> str:
+def replaced(samples: SampleFiles, place: Path, draw: Draw) -> str:
     """A file of a sound folder replaced by something else, and a command that reads the folder."""
-    source, commands = _readers(world, draw)
+    source, commands = _readers(samples, draw)
     subject = copied(source, place / ("mine" + source.suffix))
     victim = draw.choice(files_of(subject)) if subject.is_dir() else subject
     name = draw.choice(sorted(THINGS))
     victim.unlink()
     THINGS[name](victim, draw)
-    here(*(word.replace("*", str(subject)) for word in draw.choice(commands)))
+    run_bangs(*(word.replace("*", str(subject)) for word in draw.choice(commands)))
     return f"{name} as {victim.name}"
 
 
-def added(world: World, place: Path, draw: Draw) -> str:
+def added(samples: SampleFiles, place: Path, draw: Draw) -> str:
     """Something strange put into a sound folder, under a name that a command may look for."""
-    source, commands = _readers(world, draw, folders=True)
+    source, commands = _readers(samples, draw, folders=True)
     subject = copied(source, place / "mine")
     inner = draw.choice([path.parent for path in files_of(subject)])
     names = (
@@ -110,15 +110,15 @@ def added(world: World, place: Path, draw: Draw) -> str:
         victim.unlink()
     name = draw.choice(sorted(THINGS))
     THINGS[name](victim, draw)
-    here(*(word.replace("*", str(subject)) for word in draw.choice(commands)))
+    run_bangs(*(word.replace("*", str(subject)) for word in draw.choice(commands)))
     return f"{name} beside, as {victim.name[:20]}"
 
 
-def damaged(world: World, place: Path, draw: Draw) -> str:
+def damaged(samples: SampleFiles, place: Path, draw: Draw) -> str:
     """Rows, suites and tables with values of a stranger's choice; none of them commands a terminal."""
     kind = draw.choice(("rows", "suite", "tables", "names"))
     if kind == "rows":
-        rows = [json.loads(line) for line in world.rows.read_text().splitlines()]
+        rows = [json.loads(line) for line in samples.rows.read_text().splitlines()]
         for row in rows:
             row["config"] = mutations.value(row["config"], draw)
             if isinstance(row["config"], dict) and draw.random() < 0.5:
@@ -127,56 +127,56 @@ def damaged(world: World, place: Path, draw: Draw) -> str:
         path = place / "rows.jsonl"
         path.write_text("".join(json.dumps(mutations.value(row, draw)) + "\n" for row in rows))
         command = draw.choice(("table", "figure", "report"))
-        said = here(command, path, *(("--suite", world.suite) if draw.random() < 0.7 else ()))
-        if "<script>" in said.out:
+        result = run_bangs(command, path, *(("--suite", samples.suite) if draw.random() < 0.7 else ()))
+        if "<script>" in result.out:
             raise Finding("tracebacks", f"markup of a row reaches the output of `bangs {command}`")
     elif kind == "suite":
-        text = world.suite.read_text()
+        text = samples.suite.read_text()
         spoilt = text.replace("Tiny", ESCAPE.encode("unicode_escape").decode().replace("\\x", "\\u00"))
         body = mutations.TEXT((spoilt if draw.random() < 0.5 else text).encode(), draw)
         (place / "suite.toml").write_bytes(body)
-        rows = copied(world.rows, place / "rows.jsonl")
-        here(*draw.choice((("table", rows, "--suite"), ("report", rows, "--suite"))), place / "suite.toml")
+        rows = copied(samples.rows, place / "rows.jsonl")
+        run_bangs(*draw.choice((("table", rows, "--suite"), ("report", rows, "--suite"))), place / "suite.toml")
     else:
-        folder = copied(world.tables, place / "tables")
+        folder = copied(samples.tables, place / "tables")
         file = draw.choice(files_of(folder))
         file.write_bytes(mutations.TEXT(file.read_bytes(), draw))
         out = ("--out", place / "out")
         fit = ("fit", folder, *out, "--rounds=1", "--epochs=2", *QUIET)
-        here(*draw.choice((fit, ("convert", folder, place / "out"), ("predict", world.fit, folder, *out))))
+        run_bangs(*draw.choice((fit, ("convert", folder, place / "out"), ("predict", samples.fit, folder, *out))))
     return kind
 
 
-def _readers(world: World, draw: Draw, folders: bool = False) -> tuple[Path, list[list[str]]]:
+def _readers(samples: SampleFiles, draw: Draw, folders: bool = False) -> tuple[Path, list[list[str]]]:
     """A sound file or folder, and commands that read it; * stands for its copy."""
     quick = ["--rounds=1", "--epochs=2", *QUIET]
     known: list[tuple[Path, list[list[str]]]] = [
         (
-            world.fit,
+            samples.fit,
             [
                 ["explain", "*", "n1"],
                 ["report", "*"],
                 ["suggest", "*", "--count=3"],
                 ["label", "*", "--out=labels", "--prepare", *QUIET],
-                ["predict", "*", str(world.tables), "--out=p.csv"],
+                ["predict", "*", str(samples.tables), "--out=p.csv"],
             ],
         ),
-        (world.fit, [["fit", str(world.tables), "--out=*", "--resume", *quick], ["table", "*"]]),
-        (world.fit, [["convert", str(world.tables), "store", "--like=*"]]),
-        (world.run, [["report", "*"], ["run", f"--dataset={world.graph}", "--out=*", "--resume", *quick]]),
-        (world.results, [["table", "*"], ["figure", "*"], ["report", "*"]]),
-        (world.results, [["reproduce", str(world.suite), "--out=*", *QUIET]]),
-        (world.store, [["fit", "*", "--out=out", *quick], ["predict", str(world.fit), "*", "--out=p.csv"]]),
-        (world.store, [["run", "--dataset=*", "--k=3", "--seeds=1", *quick], ["convert", "*", "other"]]),
-        (world.tables, [["fit", "*", "--out=out", *quick], ["convert", "*", "store"]]),
-        (world.tables, [["predict", str(world.fit), "*", "--out=p.csv"]]),
+        (samples.fit, [["fit", str(samples.tables), "--out=*", "--resume", *quick], ["table", "*"]]),
+        (samples.fit, [["convert", str(samples.tables), "store", "--like=*"]]),
+        (samples.run, [["report", "*"], ["run", f"--dataset={samples.graph}", "--out=*", "--resume", *quick]]),
+        (samples.results, [["table", "*"], ["figure", "*"], ["report", "*"]]),
+        (samples.results, [["reproduce", str(samples.suite), "--out=*", *QUIET]]),
+        (samples.store, [["fit", "*", "--out=out", *quick], ["predict", str(samples.fit), "*", "--out=p.csv"]]),
+        (samples.store, [["run", "--dataset=*", "--k=3", "--seeds=1", *quick], ["convert", "*", "other"]]),
+        (samples.tables, [["fit", "*", "--out=out", *quick], ["convert", "*", "store"]]),
+        (samples.tables, [["predict", str(samples.fit), "*", "--out=p.csv"]]),
     ]
     if not folders:
         known += [
-            (world.rows, [["table", "*"], ["report", "*"], ["figure", "*"]]),
-            (world.rows, [["reproduce", str(world.suite), "--out=runs", "--known=*", *QUIET]]),
-            (world.suite, [["table", str(world.rows), "--suite=*"], ["reproduce", "*", "--out=runs", *QUIET]]),
-            (world.graph, [["fit", "*", "--out=out", *quick], ["convert", "*", "store"]]),
-            (world.graph, [["run", "--dataset=*", "--k=3", "--seeds=1", *quick]]),
+            (samples.rows, [["table", "*"], ["report", "*"], ["figure", "*"]]),
+            (samples.rows, [["reproduce", str(samples.suite), "--out=runs", "--known=*", *QUIET]]),
+            (samples.suite, [["table", str(samples.rows), "--suite=*"], ["reproduce", "*", "--out=runs", *QUIET]]),
+            (samples.graph, [["fit", "*", "--out=out", *quick], ["convert", "*", "store"]]),
+            (samples.graph, [["run", "--dataset=*", "--k=3", "--seeds=1", *quick]]),
         ]
     return draw.choice(known)

@@ -21,9 +21,9 @@ def attacked(*words: str) -> dict[str, object]:
     command = [sys.executable, "-m", "tests.hostile", "--json", *words]
     done = subprocess.run(command, capture_output=True, text=True, cwd=ROOT, env=FORKING)
     assert done.stdout, done.stderr
-    told = json.loads(done.stdout)
-    assert done.returncode == 0, told["findings"]
-    return {name: told[name] for name in ("cases", *COUNTS)}
+    report = json.loads(done.stdout)
+    assert done.returncode == 0, report["findings"]
+    return {name: report[name] for name in ("cases", *COUNTS)}
 
 
 @pytest.mark.slow

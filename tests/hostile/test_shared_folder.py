@@ -13,7 +13,7 @@ from bangs.runs import read_run
 from tests.helpers.forking import FORKING
 from tests.helpers.small_graphs import graph_file
 from tests.helpers.strange_files import STRANGE
-from tests.helpers.timeless import timeless
+from tests.helpers.without_seconds import without_seconds
 from tests.hostile import canary, torchrun_refused
 
 WORDS = "--seeds=1 --rounds=3 --k=4 --candidates=12 --epochs=6 --batch-size=16 --fanout=4,4 --pieces=2 --device=cpu"
@@ -41,13 +41,13 @@ def launched(*program: str) -> subprocess.CompletedProcess[str]:
     )
 
 
-def sentences(said: str) -> list[str]:
-    """What bangs itself says; torchrun adds its own lines."""
-    return [line.partition("bangs: ")[2] for line in said.splitlines() if "bangs: " in line]
+def sentences(output: str) -> list[str]:
+    """What bangs itself prints; torchrun adds its own lines."""
+    return [line.partition("bangs: ")[2] for line in output.splitlines() if "bangs: " in line]
 
 
-def told(out: Path) -> list[object]:
-    return [timeless(json.loads(line)) for line in (out / "history.jsonl").read_text().splitlines()]
+def history(out: Path) -> list[object]:
+    return [without_seconds(json.loads(line)) for line in (out / "history.jsonl").read_text().splitlines()]
 
 
 @pytest.fixture(scope="module")
@@ -57,9 +57,9 @@ def graph(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def undisturbed(graph: Path) -> list[object]:
-    """What two ranks tell of the run if nothing happens to them."""
+    """The history of a run of two ranks if nothing happens to them."""
     assert torchrun(graph, graph.parent / "twin").returncode == 0
-    return told(graph.parent / "twin")
+    return history(graph.parent / "twin")
 
 
 def test_two_ranks_on_a_full_disk_say_so_and_go_on_when_there_is_space(
@@ -76,7 +76,7 @@ def test_two_ranks_on_a_full_disk_say_so_and_go_on_when_there_is_space(
     ballast.unlink()
     again = torchrun(graph, out, "--resume")
     assert again.returncode == 0, again.stdout
-    assert told(out) == undisturbed
+    assert history(out) == undisturbed
     assert canary.touched(theirs, canary.seen(small_disk / "theirs")) is None
 
 
@@ -142,7 +142,7 @@ def test_two_ranks_pass_over_a_strangers_checkpoint_and_go_on_from_their_own(
     code.write_text("")
     again = torchrun(graph, out, "--resume", f"--code={code}")
     assert again.returncode == 0, again.stdout
-    assert told(out) == undisturbed
+    assert history(out) == undisturbed
     damaged = {event["round"] for event in read_run(out).events if event["kind"] == "damaged checkpoint"}
     assert damaged == {7, 8}
     assert not Path("owned").exists()

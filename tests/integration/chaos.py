@@ -39,7 +39,7 @@ from bangs.graphs.splits import per_class
 from bangs.runs import RunFolder, read_run
 from bangs.selftraining.loop import SelfTrainer
 from bangs.training.trainer import Learner
-from tests.helpers.timeless import timeless
+from tests.helpers.without_seconds import without_seconds
 
 METHODS = ("bangs", "cpl", "drgst")
 SETTINGS = ("--k=8", "--candidates=16", "--seeds=3", "--epochs=20", "--device=cpu", "--quiet")
@@ -106,7 +106,7 @@ def small(path: Path) -> Path:
 
 
 @dataclass(frozen=True)
-class World:
+class RunSettings:
     """What all runs share."""
 
     graph: Path
@@ -236,7 +236,7 @@ def outcome(folder: Path) -> tuple[Any, ...]:
     """All that a finished run tells, but for its seconds."""
     lines = (folder / "history.jsonl").read_text().splitlines()
     left = sorted(entry.name for entry in folder.rglob("*") if entry.name.startswith(".") or "round-" in entry.name)
-    return timeless(read_run(folder).result), [timeless(json.loads(line)) for line in lines], left
+    return without_seconds(read_run(folder).result), [without_seconds(json.loads(line)) for line in lines], left
 
 
 @dataclass
@@ -248,9 +248,9 @@ class Twin:
     calls: int
 
 
-def undisturbed(world: World, method: str, folder: Path) -> Twin:
+def undisturbed(settings: RunSettings, method: str, folder: Path) -> Twin:
     board, begin = Board(), time.monotonic()
-    if attempt(world.command(method, folder), board, Death()) != 0:
+    if attempt(settings.command(method, folder), board, Death()) != 0:
         raise SystemExit(f"an undisturbed run of {method} failed")
     return Twin(outcome(folder), time.monotonic() - begin, board["calls"])
 
@@ -266,27 +266,27 @@ def chaos(root: Path, kills: int, seed: int, methods: list[str], rounds: int) ->
     """Kill until so many kills have struck, and finish what was begun."""
     report, draw, begin = Report(), random.Random(seed), time.monotonic()
     import_module("bangs.experiments.experiment")  # once, so that no attempt spends its life on imports
-    world = World(small(root / "small.npz"), rounds)
-    twins = {method: undisturbed(world, method, root / f"{method}-undisturbed") for method in methods}
+    settings = RunSettings(small(root / "small.npz"), rounds)
+    twins = {method: undisturbed(settings, method, root / f"{method}-undisturbed") for method in methods}
     moments = {method: deaths(twins[method], draw) for method in methods}
     number = 0
     while report.kills < kills and report.lost < HOPELESS:
         method = methods[number % len(methods)]
-        _live_and_die(root / f"{number}-{method}", world, method, twins[method], moments[method], kills, report)
+        _live_and_die(root / f"{number}-{method}", settings, method, twins[method], moments[method], kills, report)
         number += 1
     report.seconds = round(time.monotonic() - begin, 1)
     return report
 
 
 def _live_and_die(
-    folder: Path, world: World, method: str, twin: Twin, moments: Iterator[Death], kills: int, report: Report
+    folder: Path, settings: RunSettings, method: str, twin: Twin, moments: Iterator[Death], kills: int, report: Report
 ) -> None:
     """One run, killed and taken up again until an attempt outlives its death; the seventh is left alone."""
     board, kept, trials = Board(), NOTHING, 0
     while True:
         trials += 1
         disturbed = report.kills < kills and trials <= 6
-        status = attempt(world.command(method, folder), board, next(moments) if disturbed else Death())
+        status = attempt(settings.command(method, folder), board, next(moments) if disturbed else Death())
         report.attempts += 1
         if board["found"] != NOTHING and board["found"] < kept:
             report.lost += 1

@@ -19,7 +19,7 @@ from bangs.experiments.experiment import Experiment
 from bangs.graphs.datasets.synthetic import citation
 from bangs.runs import RunFolder, read_run
 from tests.helpers.killing import killed, undisturbed
-from tests.helpers.timeless import timeless
+from tests.helpers.without_seconds import without_seconds
 
 
 def small() -> Data:
@@ -36,18 +36,18 @@ def attempt(folder: Path, of: Experiment, pause: float = 0.0, device: str = "cpu
     with RunFolder.create_or_resume(folder, of.config(), resume=True) as run_folder:
         if run_folder.result is None:
             of.run(data=small(), device=device, run_folder=run_folder, pause=pause)
-        result: dict[str, Any] = timeless(run_folder.result)
+        result: dict[str, Any] = without_seconds(run_folder.result)
         return result
 
 
 def history(folder: Path) -> list[Any]:
-    return [timeless(json.loads(line)) for line in (folder / "history.jsonl").read_text().splitlines()]
+    return [without_seconds(json.loads(line)) for line in (folder / "history.jsonl").read_text().splitlines()]
 
 
 def main(folder: Path, kills: int, methods: list[str]) -> None:
     warnings.filterwarnings("ignore")
     torch.set_num_threads(1)
-    told = {}
+    outcomes = {}
     for method in methods:
         of = experiment(method)
         attempt(folder / f"{method}-warm", of)  # what is imported on the way is imported once
@@ -58,13 +58,13 @@ def main(folder: Path, kills: int, methods: list[str]) -> None:
 
         struck = killed(work, kills, 0.7 * seconds)
         whole = attempt(folder / f"{method}-undisturbed", of)
-        told[method] = {
+        outcomes[method] = {
             "equal": attempt(folder / method, of) == whole,
             "history": history(folder / method) == history(folder / f"{method}-undisturbed"),
             "kills": struck,
             "resumed": sum(event["kind"] == "resumed" for event in read_run(folder / method).events),
         }
-    print(json.dumps(told))
+    print(json.dumps(outcomes))
 
 
 if __name__ == "__main__":

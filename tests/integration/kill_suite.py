@@ -1,7 +1,7 @@
 """A suite that is killed:
 `python -m tests.integration.kill_suite FOLDER KILLS` starts `bangs reproduce` again after every kill.
 
-Prints what the run folders tell in the end and the table, beside those of an undisturbed suite.
+Prints what the run folders hold in the end and the table, beside those of an undisturbed suite.
 """
 
 import json
@@ -28,7 +28,7 @@ def run(suite: Path, out: Path) -> None:
     reproduce([str(suite)], out=out, device="cpu", quiet=True)
 
 
-def told(suite: Path, out: Path) -> dict[str, Any]:
+def summary(suite: Path, out: Path) -> dict[str, Any]:
     records = [read_run(folder) for folder in (out / "runs").iterdir()]
     return {
         "runs": len(records),
@@ -38,7 +38,7 @@ def told(suite: Path, out: Path) -> dict[str, Any]:
 
 
 def untouched_since(record: Record) -> bool:
-    """Whether nothing was done after the run was finished; a kill may have left its last event untold."""
+    """Whether nothing was done after the run was finished; a kill may have left its last event unwritten."""
     kinds = [event["kind"] for event in record.events]
     return "finished" not in kinds[:-1]
 
@@ -50,7 +50,7 @@ def main(folder: Path, kills: int) -> None:
     undisturbed(lambda: run(suite, folder / "whole"))
     seconds = undisturbed(lambda: run(suite, folder / "again"))
     struck = killed(lambda: run(suite, folder / "killed"), kills, 0.6 * seconds)
-    ends = {name: told(suite, folder / name) for name in ("whole", "killed")}
+    ends = {name: summary(suite, folder / name) for name in ("whole", "killed")}
     print(json.dumps({"struck": struck, **ends}))
 
 

@@ -34,7 +34,7 @@ SPLIT = Split.repeated(TRAIN, VAL, TEST, runs=2)
 
 
 def task(split: Split = SPLIT, classes: int | None = None, **changes: Tensor | None) -> Task:
-    """The tiny world with something wrong in it."""
+    """The small graph with something wrong in it."""
     data = two_rings()
     for name, value in changes.items():
         data[name] = value
@@ -157,7 +157,7 @@ MISTAKES: dict[str, tuple[Callable[[], object], list[str]]] = {
         lambda: Trainer().fit(task(), task().given, Streams((1,))),
         ["1 random streams for 2 runs", "one per run"],
     ),
-    "a model by name": (lambda: Trainer(model="gcn"), ["Trainer.model", "GCN(hidden=64)", "'gcn'", "presets.trainer"]),
+    "a model by name": (lambda: Trainer(model="gcn"), ["Trainer.model", "GCN(hidden=64)", "'gcn'"]),
     "no epochs": (lambda: Trainer(epochs=0), ["Trainer.epochs must be at least 1", "got 0"]),
     "no patience": (lambda: Trainer(patience=0), ["Trainer.patience must be at least 1", "got 0"]),
     "epochs in words": (lambda: Trainer(epochs="many"), ["Trainer.epochs must be a whole number", "got 'many'"]),

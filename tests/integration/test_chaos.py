@@ -16,11 +16,11 @@ from tests.integration import chaos
 def test_runs_killed_at_random_moments_are_neither_lost_nor_different_nor_unreadable() -> None:
     command = [sys.executable, chaos.__file__, "--kills=6", "--methods=bangs,cpl", "--rounds=2", "--seed=3", "--json"]
     done = subprocess.run(command, capture_output=True, text=True, env=FORKING)
-    told = json.loads(done.stdout)
-    assert done.returncode == 0, (told, done.stderr)
-    assert (told["lost"], told["different"], told["unreadable"], told["faults"]) == (0, 0, 0, [])
-    assert told["kills"] == sum(told["where"].values()) == 6
-    assert told["in_writes"] >= 2
+    report = json.loads(done.stdout)
+    assert done.returncode == 0, (report, done.stderr)
+    assert (report["lost"], report["different"], report["unreadable"], report["faults"]) == (0, 0, 0, [])
+    assert report["kills"] == sum(report["where"].values()) == 6
+    assert report["in_writes"] >= 2
 
 
 def test_what_is_struck_has_a_name(tmp_path: Path) -> None:
@@ -51,7 +51,7 @@ def test_a_product_that_fails_in_one_way_is_found_out(
     monkeypatch.setattr(chaos, "outcome", lambda _: ("other",) if broken == "different" else ("same",))
     if broken != "unreadable":
         monkeypatch.setattr(chaos, "read_run", lambda _: None)
-    world, twin = chaos.World(tmp_path / "graph.npz", 4), chaos.Twin(("same",), 1.0, 10)
-    chaos._live_and_die(tmp_path, world, "bangs", twin, iter([chaos.Death()]), 1, report)
+    settings, twin = chaos.RunSettings(tmp_path / "graph.npz", 4), chaos.Twin(("same",), 1.0, 10)
+    chaos._live_and_die(tmp_path, settings, "bangs", twin, iter([chaos.Death()]), 1, report)
     assert (report.kills, report.runs) == (1, 1)
     assert {name for name in ("lost", "different", "unreadable") if getattr(report, name)} == {broken}

@@ -73,18 +73,18 @@ def test_a_fit_on_a_full_disk_says_so_and_goes_on_when_there_is_space(small_disk
 def test_a_place_one_may_not_write_in_is_refused_in_a_sentence(tmp_path: Path) -> None:
     # nobody may not read a checkout in a private folder, so what the command reads of it is read before
     assert bangs("run", *QUICK, "--out", tmp_path / "mine").code == 0
-    heard, said = os.pipe()
+    reader, writer = os.pipe()
 
     def as_nobody() -> int:
         os.setgid(65534)
         os.setuid(65534)
         result = bangs("run", *QUICK, "--out", "/run-of-nobody/out")
-        os.write(said, result.err.encode())
+        os.write(writer, result.err.encode())
         return result.code
 
     assert status_of(in_a_child(as_nobody)) == 2
-    os.close(said)
-    with open(heard) as lines:
+    os.close(writer)
+    with open(reader) as lines:
         assert "could not be written: permission is denied; change the permissions or write" in lines.read()
 
 

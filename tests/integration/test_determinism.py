@@ -28,7 +28,7 @@ from bangs.training.trainer import Trainer
 from bangs.utils.threads import deterministic_kernels
 from bangs.valuation.banzhaf import ESTIMATORS
 from tests.integration.chaos import outcome, small
-from tests.integration.test_no_leak import SEEDS, experiment, town
+from tests.integration.test_no_leak import SEEDS, citation_graph, experiment
 
 ROUNDING = 1e-4  # of logits, where sums are grouped otherwise; docs/determinism.md states it
 BUDGET = Budget(k=8, candidates=16, rounds=2, teacher="first")
@@ -43,13 +43,13 @@ def lived(
     made, states = method(recipe, BUDGET), list[State]()
     if changes:
         made = replace(made, score=replace(made.score, **changes))  # type: ignore[type-var]
-    SelfTrainer(trainer, made, [states.append]).fit(world() if task is None else task, seeds)
+    SelfTrainer(trainer, made, [states.append]).fit(citation_task() if task is None else task, seeds)
     return states
 
 
-def world() -> Task:
+def citation_task() -> Task:
     of = experiment("bangs")
-    return Task.of(town(), of._split(town()), 3)
+    return Task.of(citation_graph(), of._split(citation_graph()), 3)
 
 
 @contextmanager
@@ -131,7 +131,7 @@ def test_an_experiment_on_few_nodes_uses_one_thread_however_many_there_are(name:
             states.append(state)
 
         with threads(count):
-            experiment(name).run(data=town(), observers=[look])
+            experiment(name).run(data=citation_graph(), observers=[look])
             assert torch.get_num_threads() == count
     assert_equal(*lives)
 
@@ -140,7 +140,7 @@ def test_an_experiment_on_many_nodes_uses_all_threads(monkeypatch: pytest.Monkey
     monkeypatch.setattr("bangs.utils.threads.ONE_THREAD_NODES", 10)
     used = set[int]()
     with threads(2):
-        experiment("raw").run(data=town(), observers=[lambda state, row: used.add(torch.get_num_threads())])
+        experiment("raw").run(data=citation_graph(), observers=[lambda state, row: used.add(torch.get_num_threads())])
     assert used == {2}
 
 
@@ -154,7 +154,7 @@ def test_without_it_two_threads_may_round_otherwise_and_choose_the_same() -> Non
 
 def test_a_hidden_unit_near_zero_turns_rounding_into_another_model() -> None:
     """Why rounding grows: weights that differ by 2e-8 are 1e-2 apart after one step of Adam."""
-    task = world().only([0])
+    task = citation_task().only([0])
     learner = replace(TRAINER, model=GCN(hidden=2, dropout=0.0), epochs=1, weight_decay=0.0).prepare(task)
     start, ends = learner.network.weights(), []
     start["weight.0"].zero_()  # the input of a hidden unit is then its bias
@@ -199,11 +199,11 @@ def test_a_run_draws_the_same_alone_and_in_company(name: str, subgraph: Literal[
     trainer = replace(TRAINER, subgraph=subgraph)
     together = lived(name, trainer=trainer)
     for run, seed in enumerate(SEEDS):
-        assert_rounded(lived(name, world().only([run]), (seed,), trainer), together, 0, run)
+        assert_rounded(lived(name, citation_task().only([run]), (seed,), trainer), together, 0, run)
 
 
 def test_the_order_of_the_seeds_does_not_matter() -> None:
-    forth, back = lived("bangs"), lived("bangs", world().only([1, 0]), SEEDS[::-1])
+    forth, back = lived("bangs"), lived("bangs", citation_task().only([1, 0]), SEEDS[::-1])
     for run in range(len(SEEDS)):
         assert_rounded(forth, back, run, len(SEEDS) - 1 - run)
 
@@ -216,14 +216,14 @@ def test_a_gpu_gives_the_same_bits_twice(name: str, asked: Callable[[], Abstract
     lives = []
     for _ in range(2):
         with asked():
-            lives.append(lived(name, world().to("cuda")))
+            lives.append(lived(name, citation_task().to("cuda")))
     assert_equal(*lives)
 
 
 @pytest.mark.gpu
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="there is no GPU here")
 def test_a_run_draws_the_same_alone_and_in_company_on_a_gpu() -> None:
-    task = world().to("cuda")
+    task = citation_task().to("cuda")
     together = lived("bangs", task)
     for run, seed in enumerate(SEEDS):
         assert_rounded(lived("bangs", task.only([run]), (seed,)), together, 0, run)
@@ -257,7 +257,7 @@ class Stock(nn.Module):
     ],
 )
 def test_a_stock_layer_learns_the_same_bits(device: str, asked: Callable[[], AbstractContextManager[None]]) -> None:
-    task, lives = world().to(device), []
+    task, lives = citation_task().to(device), []
     for _ in range(3):
         with threads(2), asked():
             taught = Trainer(Stock, epochs=10).fit(task, task.given, Streams(SEEDS))  # type: ignore[arg-type]

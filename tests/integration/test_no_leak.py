@@ -26,18 +26,18 @@ EXAM = ("test", "pseudo_accuracy", "seconds")  # of a history row: what only the
 
 
 @cache
-def town() -> Data:
+def citation_graph() -> Data:
     """A small citation network with a split of its own: 12 labelled, 24 for validation, 60 for the exam."""
     data = citation(nodes=120, classes=3, features=40, seed=1, mean_degree=5.0, homophily=0.9, signal=0.7)
     return mark(data, per_class(data.y, 4, 24, 60, [0]))
 
 
 def relabelled(make: Callable[[Tensor], Tensor]) -> Data:
-    """The town with other labels wherever a learner should see none."""
-    data = town().clone()
+    """The graph with other labels wherever a learner should see none."""
+    data = citation_graph().clone()
     unseen = ~(data.train_mask | data.val_mask)
     data.y = torch.where(unseen, make(data.y), data.y)
-    assert not torch.equal(data.y, town().y)
+    assert not torch.equal(data.y, citation_graph().y)
     return data
 
 
@@ -51,14 +51,14 @@ def hidden(y: Tensor) -> Tensor:
 
 def of_a_new_class(y: Tensor) -> Tensor:
     """One unseen node has a class that nobody else has."""
-    data = town()
+    data = citation_graph()
     first = int((~(data.train_mask | data.val_mask)).nonzero()[0])
     return torch.where(torch.arange(len(y)) == first, 9, y)
 
 
 def experiment(method: str, **settings: Any) -> Experiment:
     common: dict[str, Any] = {"rounds": 2, "k": 8, "candidates": 16, "seeds": SEEDS, "changes": {"epochs": 20}}
-    return Experiment(dataset="town", method=method, **{**common, **settings})
+    return Experiment(dataset="citation", method=method, **{**common, **settings})
 
 
 def lived(method: str, data: Data) -> list[State]:
@@ -70,7 +70,7 @@ def lived(method: str, data: Data) -> list[State]:
 
 @cache
 def undisturbed(method: str) -> list[State]:
-    return lived(method, town())
+    return lived(method, citation_graph())
 
 
 def assert_same_life(states: list[State], others: list[State]) -> None:
@@ -99,7 +99,7 @@ def test_no_method_learns_from_labels_it_must_not_see(method: str, change: Calla
 def test_the_exam_does_see_them() -> None:
     """What does change is the mark, so the labels were really others."""
     of = experiment("bangs")
-    right, wrong = (of.run(data=data, device="cpu") for data in (town(), relabelled(random)))
+    right, wrong = (of.run(data=data, device="cpu") for data in (citation_graph(), relabelled(random)))
     assert right["chosen_round"] == wrong["chosen_round"]
     assert right["validation"]["mean"] > wrong["validation"]["mean"] + 20
     for one, other in zip(right["rounds"], wrong["rounds"], strict=True):
@@ -119,7 +119,7 @@ def test_an_exam_without_answers_is_refused_before_anything_is_learned() -> None
 def test_a_task_holds_no_trace_of_them(settings: dict[str, Any]) -> None:
     """Whatever part is added one day: what a learner is given is the same, bit by bit."""
     of = experiment("bangs", **settings)
-    data = town()
+    data = citation_graph()
     if "share" in settings:  # a split of its own, drawn from all labelled nodes
         split = of._split(data)
         unseen = ~(split.train | split.val).any(0)
@@ -142,8 +142,8 @@ def assert_same_task(one: Task, other: Task) -> None:
 
 
 def from_file(folder: Path, y: Tensor) -> Data:
-    """The town with other labels, read from an .npz file, which does not say how many classes there are."""
-    data, file = town(), folder / "town.npz"
+    """The graph with other labels, read from an .npz file, which does not say how many classes there are."""
+    data, file = citation_graph(), folder / "graph.npz"
     masks = {name: data[name].numpy() for name in MASKS}
     np.savez(file, x=data.x.to_dense().numpy(), edge_index=data.edge_index.numpy(), y=y.numpy(), **masks)
     return loading.load(file)
@@ -155,11 +155,11 @@ def from_file(folder: Path, y: Tensor) -> Data:
 def test_a_test_label_of_a_new_class_changes_no_run(settings: dict[str, Any], tmp_path: Path) -> None:
     """The number of classes is that of the training and validation labels, unless the dataset declares it."""
     of = experiment(**{"method": "bangs", **settings})
-    split = of._split(town())
+    split = of._split(citation_graph())
     unseen = int((~(split.train | split.val).any(0) & split.test.all(0)).nonzero()[0])
-    new = town().y.clone()
+    new = citation_graph().y.clone()
     new[unseen] = 3
-    one, other = (of.run(data=from_file(tmp_path, y), device="cpu") for y in (town().y, new))
+    one, other = (of.run(data=from_file(tmp_path, y), device="cpu") for y in (citation_graph().y, new))
     for mine, theirs in zip(one["rounds"], other["rounds"], strict=True):
         assert {key: mine[key] for key in mine if key not in EXAM} == {
             key: theirs[key] for key in theirs if key not in EXAM
@@ -169,7 +169,7 @@ def test_a_test_label_of_a_new_class_changes_no_run(settings: dict[str, Any], tm
 
 def test_a_class_of_test_nodes_only_moves_no_number_of_another(tmp_path: Path) -> None:
     """As in a store made from tables, whose classes are numbered in the order of their names."""
-    of, data = experiment("bangs"), town()
+    of, data = experiment("bangs"), citation_graph()
     apart = torch.tensor([0, 2, 3])[data.y]  # 1 is a class that only one test node has
     apart[int(data.test_mask.nonzero()[0])] = 1
     graph = from_file(tmp_path, apart)
@@ -181,7 +181,7 @@ def test_a_class_of_test_nodes_only_moves_no_number_of_another(tmp_path: Path) -
 
 
 def test_a_class_that_the_dataset_declares_is_learned_even_if_only_the_exam_has_it() -> None:
-    data = town().clone()
+    data = citation_graph().clone()
     data.num_classes = 5
     assert experiment("bangs").task(data).classes == 5
 
@@ -193,7 +193,7 @@ def test_the_classifier_learns_the_same(change: Callable[[Tensor], Tensor]) -> N
             method="hard", validation=0.25, rounds=2, k=8, epochs=20, random_state=0, device="cpu"
         ).fit(data)
 
-    one, other = fitted(town()), fitted(relabelled(change))
+    one, other = fitted(citation_graph()), fitted(relabelled(change))
     assert np.array_equal(one.predict_proba(), other.predict_proba())
     assert torch.equal(one.snapshot_.target, other.snapshot_.target)
     assert one.snapshot_.chosen == other.snapshot_.chosen

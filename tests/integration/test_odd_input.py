@@ -113,9 +113,9 @@ def test_a_closed_output_hears_nothing_and_breaks_nothing(monkeypatch: pytest.Mo
 
 
 def test_an_output_that_knows_ascii_only_is_told_the_rest_in_numbers(monkeypatch: pytest.MonkeyPatch) -> None:
-    heard = io.BytesIO()
-    assert speak_to(io.TextIOWrapper(heard, encoding="ascii", write_through=True), monkeypatch) == 0
-    assert b"\\u03c3" in heard.getvalue()
+    written = io.BytesIO()
+    assert speak_to(io.TextIOWrapper(written, encoding="ascii", write_through=True), monkeypatch) == 0
+    assert b"\\u03c3" in written.getvalue()
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no full device here")

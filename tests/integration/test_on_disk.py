@@ -1,4 +1,4 @@
-"""A fit of a graph that stays on the disk says what a fit of the same graph in memory says."""
+"""A fit of a graph that stays on the disk equals a fit of the same graph in memory."""
 
 import logging
 from pathlib import Path
@@ -19,7 +19,7 @@ from bangs.runs import RunFolder
 from bangs.selection.scores import Banzhaf
 from bangs.selftraining.loop import State
 from bangs.training.neighbour_sampling import Sampling
-from tests.helpers.timeless import timeless
+from tests.helpers.without_seconds import without_seconds
 
 BATCHES = Sampling(16, (3, 3), memory=2**14)
 PARAMS = {
@@ -58,7 +58,7 @@ def classifier(**changes: object) -> SelfTrainingClassifier:
 def test_a_fit_from_the_disk_equals_the_fit_in_memory(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     mapped, whole = classifier().fit(store), classifier().fit(store.whole())
     assert isinstance(mapped.node_names_, NodeNames)
-    assert timeless(mapped.history_) == timeless(whole.history_)
+    assert without_seconds(mapped.history_) == without_seconds(whole.history_)
     assert all(torch.equal(value, mapped.weights_[name]) for name, value in whole.weights_.items())
     assert np.array_equal(mapped.predict_proba(), whole.predict_proba())
     assert (mapped.labels_ == whole.labels_).all()
@@ -71,8 +71,10 @@ def test_a_fit_from_the_disk_equals_the_fit_in_memory(store: Store, monkeypatch:
             other.neighbours, other.degree, other.adoption, other.origin)  # fmt: skip
         assert [own.node for own in one.influences] == [own.node for own in other.influences]
         assert one.support == pytest.approx(other.support, abs=1e-6)
-        assert [said for _, said, _ in one.path] == [said for _, said, _ in other.path]
-        assert [sure for *_, sure in one.path] == pytest.approx([sure for *_, sure in other.path], abs=1e-3)
+        assert [label for _, label, _ in one.path] == [label for _, label, _ in other.path]
+        assert [confidence for *_, confidence in one.path] == pytest.approx(
+            [confidence for *_, confidence in other.path], abs=1e-3
+        )
 
 
 def test_what_a_round_keeps_is_three_bytes_a_node(store: Store) -> None:
@@ -131,7 +133,7 @@ def test_a_stopped_fit_goes_on_and_ends_alike(store: Store, tmp_path: Path, devi
     with RunFolder.create_or_resume(tmp_path / "run", {}, resume=True) as folder:
         assert FitCheckpoints(folder).round == 1
         again = classifier(device=device).fit(store, checkpoints=FitCheckpoints(folder))
-    assert timeless(again.history_) == timeless(whole.history_)
+    assert without_seconds(again.history_) == without_seconds(whole.history_)
     assert np.array_equal(again.predict_proba(), whole.predict_proba())
     assert torch.equal(again.snapshot_.round_labels, whole.snapshot_.round_labels)
     assert again.explain("50").path == whole.explain("50").path
@@ -149,7 +151,7 @@ def test_batches_that_nobody_asked_for_are_told(store: Store, caplog: pytest.Log
 
 
 @pytest.mark.parametrize(
-    ("changes", "told"),
+    ("changes", "message"),
     [
         ({"model": "gat"}, "a GAT needs the whole graph at once.*gcn, graphsage and sgc"),
         ({"calibrator": "cagcn"}, "needs all .* edges at once.*ets, temperature, vector"),
@@ -157,10 +159,10 @@ def test_batches_that_nobody_asked_for_are_told(store: Store, caplog: pytest.Log
     ],
 )
 def test_parts_that_need_the_whole_graph_are_refused_before_a_round(
-    store: Store, monkeypatch: pytest.MonkeyPatch, changes: dict[str, str], told: str
+    store: Store, monkeypatch: pytest.MonkeyPatch, changes: dict[str, str], message: str
 ) -> None:
     monkeypatch.setattr(stored_graph, "MAX_EDGES_AT_ONCE", 100)
-    with pytest.raises(InvalidInput, match=told):
+    with pytest.raises(InvalidInput, match=message):
         classifier(**changes).fit(store, observers=[lambda state: pytest.fail("a round was run")])
 
 

@@ -92,7 +92,7 @@ def test_a_file_of_a_person_stays_as_it_is(tmp_path: Path, rows: Path, name: str
     assert result.code == 2
     assert f"'{path}' exists" in result.err
     assert path.read_text() == MINE
-    assert not (tmp_path / "out").exists()  # told before any work is done
+    assert not (tmp_path / "out").exists()  # refused before any work is done
 
 
 @pytest.mark.parametrize("name", ["suites/tiny.toml", "asked.txt"])

@@ -80,17 +80,17 @@ def experiment(**settings: Any) -> Experiment:
 
 def lived(folder: Path, of: Experiment, data: Data, until: int | None = None) -> dict[int, dict[str, str]]:
     """The bits of every round that a run goes through in a folder, from where it stands to the end or `until`."""
-    told = {}
+    bits_by_round = {}
 
     def look(state: State, row: dict[str, Any]) -> None:
-        told[state.index] = bits(state)
+        bits_by_round[state.index] = bits(state)
         if state.index == until:
             raise Enough
 
     expected = nullcontext() if until is None else pytest.raises(Enough)
     with RunFolder.create_or_resume(folder, of.config(), resume=True) as run_folder, expected:
         of.run(data=data, device=DEVICE, run_folder=run_folder, observers=[look])
-    return told
+    return bits_by_round
 
 
 def bits(state: State) -> dict[str, str]:
@@ -136,8 +136,8 @@ def test_every_method_gives_the_same_bits_again_and_when_stopped(method: str, ke
 def test_every_calibrator_gives_the_same_bits_again(name: str, kernels_on: bool) -> None:
     task = experiment().task(city())
     task = task.to(DEVICE)
-    said = Prediction(3 * Streams((1, 2)).at("logits").randn(task.nodes, task.classes).to(DEVICE))
-    assert_same(lambda: [CALIBRATORS[name]()(said, task).logits])
+    prediction = Prediction(3 * Streams((1, 2)).at("logits").randn(task.nodes, task.classes).to(DEVICE))
+    assert_same(lambda: [CALIBRATORS[name]()(prediction, task).logits])
 
 
 def crowd() -> Sparse:

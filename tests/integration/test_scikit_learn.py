@@ -373,8 +373,8 @@ class TestLabels:
         names = pd.Index(pd.unique(links.to_numpy().ravel()))
         by_name = pd.Series(TRUTH, index=[f"n{i}" for i in range(60)])[names]
         bare = model().fit(None, by_name.where(by_name.index.str.len() < 3), edge_index=links)
-        said = pd.Series(bare.predict(edge_index=links[::-1]), index=pd.unique(links[::-1].to_numpy().ravel()))
-        assert bare.score(y=by_name, edge_index=links[::-1]) == pytest.approx((said[names] == by_name).mean())
+        predicted = pd.Series(bare.predict(edge_index=links[::-1]), index=pd.unique(links[::-1].to_numpy().ravel()))
+        assert bare.score(y=by_name, edge_index=links[::-1]) == pytest.approx((predicted[names] == by_name).mean())
 
     def test_labels_of_node_rows_are_matched_by_the_names_in_the_index_of_the_frame(self) -> None:
         frame = pd.DataFrame(X, index=[f"n{i}" for i in range(60)])

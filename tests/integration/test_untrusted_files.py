@@ -73,13 +73,13 @@ class Harmful:
         return os.system, (f"touch {self.mark}",)
 
 
-def refused(said: CommandResult, *words: str) -> None:
+def refused(result: CommandResult, *words: str) -> None:
     """One sentence that says these words, and no traceback."""
-    assert said.code == 2
-    assert said.err.startswith("bangs: ")
-    assert "Traceback" not in said.err
+    assert result.code == 2
+    assert result.err.startswith("bangs: ")
+    assert "Traceback" not in result.err
     for word in words:
-        assert word in said.err
+        assert word in result.err
 
 
 def test_a_planetoid_file_with_a_harmful_pickle_is_refused_and_nothing_runs(tmp_path: Path) -> None:
@@ -130,11 +130,11 @@ def test_a_suite_with_a_path_to_etc_gets_a_sentence_that_tells_nothing_of_it(tmp
     suite = suite_file(tmp_path)
     text = suite.read_text().replace(str(tmp_path / "one.npz"), place)
     suite.write_text(re.sub(r"(?s)\[published\].*", "", text))
-    said = bangs("reproduce", suite, "--out", tmp_path / "out", "--methods=raw", "--device=cpu", "--json")
-    everything = said.out + said.err + "".join(path.read_text() for path in (tmp_path / "out").rglob("*.json*"))
-    assert said.code != 0
+    result = bangs("reproduce", suite, "--out", tmp_path / "out", "--methods=raw", "--device=cpu", "--json")
+    everything = result.out + result.err + "".join(path.read_text() for path in (tmp_path / "out").rglob("*.json*"))
+    assert result.code != 0
     assert "root:x" not in everything
-    assert "Traceback" not in said.err
+    assert "Traceback" not in result.err
 
 
 def test_a_run_folder_whose_config_names_etc_is_shown_without_looking_there(tmp_path: Path) -> None:
@@ -173,7 +173,7 @@ HOSTILE = (
 )
 
 
-def town(folder: Path, names: tuple[str, ...], labels: tuple[str, str], column: str) -> Path:
+def write_tables(folder: Path, names: tuple[str, ...], labels: tuple[str, str], column: str) -> Path:
     """Forty nodes in two classes, the first of them with these names; half of them labelled."""
     folder.mkdir()
     ids = [*names, *(f"{'-' if i % 2 else ''}{i}.5" for i in range(40 - len(names)))]
@@ -192,11 +192,11 @@ def town(folder: Path, names: tuple[str, ...], labels: tuple[str, str], column: 
 def fitted(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with two fits: one of hostile names, one of escape_controls ones."""
     place = tmp_path_factory.mktemp("home-of-someone")
-    town(place / "evil", HOSTILE, ("=1+1|x", "<b>bold</b>"), "<i onload=alert(4)>")
-    town(place / "good", tuple(f"n{i}" for i in range(len(HOSTILE))), ("one", "two"), "size")
+    write_tables(place / "evil", HOSTILE, ("=1+1|x", "<b>bold</b>"), "<i onload=alert(4)>")
+    write_tables(place / "good", tuple(f"n{i}" for i in range(len(HOSTILE))), ("one", "two"), "size")
     for name in ("evil", "good"):
-        said = bangs("fit", place / name, "--id=id", "--label=label", "--out", place / f"{name}-out", *QUICK)
-        assert said.code == 0, said.err
+        result = bangs("fit", place / name, "--id=id", "--label=label", "--out", place / f"{name}-out", *QUICK)
+        assert result.code == 0, result.err
     return place
 
 
@@ -230,22 +230,22 @@ def test_no_cell_of_a_table_is_a_formula_and_numbers_stay_numbers(fitted: Path, 
 
 def test_a_name_like_a_formula_is_explained_under_its_own_name(fitted: Path) -> None:
     name = next(name for name in HOSTILE if name.startswith("="))
-    said = bangs("explain", fitted / "evil-out", name, "--json")
-    assert said.code == 0, said.err
-    assert name in said.out
+    result = bangs("explain", fitted / "evil-out", name, "--json")
+    assert result.code == 0, result.err
+    assert name in result.out
 
 
 def test_names_that_command_a_terminal_or_look_like_markup_are_shown_as_they_are(tmp_path: Path) -> None:
     evil = "\x1b[2J[/bold] [red]:smile:\u202e"
-    town(tmp_path / "evil", (evil, *HOSTILE), ("[/]", "\x1b]0;owned\x07"), "size")
+    write_tables(tmp_path / "evil", (evil, *HOSTILE), ("[/]", "\x1b]0;owned\x07"), "size")
     out = tmp_path / "[/] [red]"
-    told = [bangs("fit", tmp_path / "evil", "--out", out, *QUICK[:-1]), bangs("explain", out, evil)]
-    told += [bangs("run", "--dataset", tmp_path / "\x1b[31m.npz", *RUN), bangs("explain", out, "\x1b[2J?")]
-    assert [said.code for said in told] == [0, 0, 2, 2]
-    for said in told:
-        assert not {"\x1b", "\x07", "\u202e"} & set(said.out + said.err)
-    assert "\\x1b[2J[/bold] [red]:smile:" in told[1].out
-    assert str(out) in told[0].out
+    results = [bangs("fit", tmp_path / "evil", "--out", out, *QUICK[:-1]), bangs("explain", out, evil)]
+    results += [bangs("run", "--dataset", tmp_path / "\x1b[31m.npz", *RUN), bangs("explain", out, "\x1b[2J?")]
+    assert [result.code for result in results] == [0, 0, 2, 2]
+    for result in results:
+        assert not {"\x1b", "\x07", "\u202e"} & set(result.out + result.err)
+    assert "\\x1b[2J[/bold] [red]:smile:" in results[1].out
+    assert str(out) in results[0].out
 
 
 def test_nothing_made_for_others_names_a_home_or_a_secret(

@@ -38,7 +38,7 @@ def test_gradients_of_maxima_summed_in_order_are_those_that_are_scattered(chunk,
 
 
 def test_features_laid_over_one_another_by_hand():
-    """A feature that somebody lacks is a zero among those heard: max(−3, 0) = 0, but max(−3, −1) = −1."""
+    """A feature that a neighbour lacks counts as zero: max(−3, 0) = 0, but max(−3, −1) = −1."""
     pair = hop([1, 1], [0, 1])
     x = Sparse.of(sp.csr_array(np.array([[0, -3, 2, 0], [5, -1, 0, 0]], dtype=np.float32)))
     overlaid = SparseNeighbourMax.of(pair.pattern, x.pattern)

@@ -1,9 +1,9 @@
-"""Audit: `python tests/project/audit.py constraints.txt [INDEX]` says whether a pinned package has a known weakness.
+"""Audit: `python tests/project/audit.py constraints.txt [INDEX]` checks whether a pinned package has a known weakness.
 
 It asks the package index for the advisories of every version, as pip-audit does, and whether its makers have withdrawn
-it. An index may tell the advisories of a project's newest version only; those pinned to an older one are named. Before
-silence is believed, the index must tell of a package that is known to be weak. Ends with 1 where anything was found,
-and with 2 where not everything could be asked for.
+it. An index may give the advisories of a project's newest version only; those pinned to an older one are named. The
+index is also asked for a package that is known to be weak, to see whether it gives advisories at all. Ends with 1 where
+anything was found, and with 2 where not everything could be asked for.
 """
 
 import json
@@ -27,12 +27,12 @@ AT_ONCE = 8
 
 @dataclass(frozen=True)
 class Answer:
-    """What an index tells of one version of a package."""
+    """What an index answers about one version of a package."""
 
     name: str
     version: str
     faults: tuple[str, ...] = ()  # each a sentence
-    newest: str | None = None  # the project's newest version, where advisories are told of that one alone
+    newest: str | None = None  # the project's newest version, where the index gives advisories of that one alone
     uploaded: str = ""  # when the project's last file came; empty where the index does not know the version
     unasked: str | None = None  # why the index did not answer
 
@@ -51,10 +51,10 @@ def main(pinned: str, index: str = INDEX) -> int:
 def pins(text: str) -> Iterator[tuple[str, str]]:
     """Names and versions of a constraints file; a line that pins nothing is an error."""
     for line in text.splitlines():
-        said = line.split("#")[0].split(";")[0].strip()
-        if not said:
+        requirement = line.split("#")[0].split(";")[0].strip()
+        if not requirement:
             continue
-        match = PIN.fullmatch(said)
+        match = PIN.fullmatch(requirement)
         if match is None:
             raise SystemExit(f"audit: '{line}' pins no version; write name==version")
         yield match[1], match[2]
@@ -68,13 +68,13 @@ def audit(wanted: list[tuple[str, str]], index: str) -> tuple[int, list[str]]:
     if len(silent) == len(answers):
         return 2, [f"{index} did not answer, so none of {len(answers)} packages was checked: {silent[0].unasked}"]
     if not canary.faults:
-        return 2, [f"{index} tells no weakness of {canary.pin}, which has some, so its silence says nothing"]
+        return 2, [f"{index} gives no advisory of {canary.pin}, which has some, so it cannot be trusted"]
     lines = [sentence for own in answers for sentence in own.faults]
     lines += [f"{own.pin} was not checked: {own.unasked}" for own in silent]
-    return (1 if any(own.faults for own in answers) else 2 if silent else 0), [*lines, *_told(answers, index)]
+    return (1 if any(own.faults for own in answers) else 2 if silent else 0), [*lines, *_summary(answers, index)]
 
 
-def _told(answers: list[Answer], index: str) -> Iterator[str]:
+def _summary(answers: list[Answer], index: str) -> Iterator[str]:
     """What was checked, and how old the answers may be."""
     asked = [own for own in answers if own.uploaded]
     held = [own for own in asked if own.newest is not None]
@@ -82,16 +82,17 @@ def _told(answers: list[Answer], index: str) -> Iterator[str]:
     known = max((own.uploaded for own in asked), default="no date")[:10]
     weak = sum(bool(own.faults) for own in answers)
     yield (
-        f"asked {index} on {today} for {len(answers)} pinned packages: {weak} with a weakness; advisories of "
-        f"{len(asked) - len(held)} and withdrawals of {len(asked)} were told; the newest file it knew of is of {known}"
+        f"asked {index} on {today} for {len(answers)} pinned packages: {weak} with a weakness; the index gave "
+        f"advisories of {len(asked) - len(held)} and withdrawals of {len(asked)}; "
+        f"the newest file it knew of is of {known}"
     )
     if held:
         names = ", ".join(f"{own.pin} ({own.newest} is the newest)" for own in held)
-        yield f"advisories of these are not told, as they are not the newest: {names}"
+        yield f"the index gave no advisories of these, as they are not the newest: {names}"
 
 
 def ask(index: str, name: str, version: str) -> Answer:
-    """What the index tells of one version."""
+    """What the index answers about one version."""
     try:
         exact = _fetched(f"{index}/pypi/{name}/{version}/json")
         project = exact or _fetched(f"{index}/pypi/{name}/json")
@@ -101,11 +102,11 @@ def ask(index: str, name: str, version: str) -> Answer:
     if project is None or not files:
         return Answer(name, version, (f"{name} {version} is not on the index; it may have been taken away",))
     newest = str(project["info"]["version"])
-    told = exact is not None or newest == version
-    faults = [*_withdrawn(name, version, files), *(_weaknesses(name, version, project) if told else ())]
+    has_advisories = exact is not None or newest == version
+    faults = [*_withdrawn(name, version, files), *(_weaknesses(name, version, project) if has_advisories else ())]
     every = [file for release in project.get("releases", {}).values() for file in release] or files
     last = max(str(file.get("upload_time", "")) for file in every)
-    return Answer(name, version, tuple(faults), None if told else newest, last)
+    return Answer(name, version, tuple(faults), None if has_advisories else newest, last)
 
 
 def _withdrawn(name: str, version: str, files: list[dict[str, Any]]) -> Iterator[str]:
@@ -124,8 +125,8 @@ def _fetched(url: str) -> dict[str, Any] | None:
     """The object behind an address, or None where there is none."""
     try:
         with urlopen(url, timeout=PATIENCE) as answer:
-            told: dict[str, Any] = json.load(answer)
-            return told
+            project: dict[str, Any] = json.load(answer)
+            return project
     except HTTPError as reason:
         if reason.code == 404:
             return None

@@ -67,8 +67,8 @@ def test_the_plain_network_says_what_ours_says(data, preset):
     for layer, number in ((plain.first, 0), (plain.second, 1)):
         layer.lin.weight.data = weights[f"weight.{number}"].T
         layer.bias.data = weights[f"bias.{number}"][0]
-    said = plain(data.x.to_dense(), data.edge_index)
-    torch.testing.assert_close(teacher.predict(task.graph).logits[0], said.detach(), rtol=1e-4, atol=1e-5)
+    expected = plain(data.x.to_dense(), data.edge_index)
+    torch.testing.assert_close(teacher.predict(task.graph).logits[0], expected.detach(), rtol=1e-4, atol=1e-5)
 
 
 def test_acts_take_turns_after_one_call_to_warm_up():
@@ -128,14 +128,14 @@ def test_as_json_a_benchmark_is_one_object_with_rows(data, script, words, rows, 
     if script is calibration:
         monkeypatch.setattr(calibration, "graph", lambda name: (name, data))
     script.main()
-    told = json.loads(capsys.readouterr().out)
-    assert {"device", "torch", "python"} <= told.keys()
-    assert len(told["rows"]) == rows
-    for row in told["rows"]:
+    printed = json.loads(capsys.readouterr().out)
+    assert {"device", "torch", "python"} <= printed.keys()
+    assert len(printed["rows"]) == rows
+    for row in printed["rows"]:
         assert row["seconds"] > 0
         assert row["cpu_seconds"] >= 0
         assert row["peak_bytes"] >= 0
-    assert len(measuring.table(told["rows"]).splitlines()) == rows + 2
+    assert len(measuring.table(printed["rows"]).splitlines()) == rows + 2
 
 
 @pytest.fixture
@@ -169,9 +169,9 @@ def test_a_row_that_compares_tells_seconds_the_ratio_to_the_plain_one_and_memory
 ):
     monkeypatch.setattr(sys, "argv", ["benchmark", *words.split(), "--json"])
     script.main()
-    told = json.loads(capsys.readouterr().out)["rows"]
-    assert len(told) == rows
-    for row in told:
+    printed = json.loads(capsys.readouterr().out)["rows"]
+    assert len(printed) == rows
+    for row in printed:
         assert row["seconds"] > 0
         assert row["ratio"] > 0
         assert row["peak_bytes"] >= 0
@@ -260,9 +260,9 @@ def test_a_forecast_is_what_the_game_propagates_and_worth_what_the_game_says(dat
     taught = known.repeat(7, 1)
     taught[:, players] = members
     spread, mass = forecast.propagated(PPR()(data), logits, taught)
-    for normalise, said in (("none", spread), ("mass", spread / mass.clamp_min(1e-9))):
+    for normalise, logits_of_all in (("none", spread), ("mass", spread / mass.clamp_min(1e-9))):
         game = Information.of(PPR()(data), logits[None], known[None], players[None], normalise=normalise)
-        worth = forecast.information(said.log_softmax(-1), ~known)
+        worth = forecast.information(logits_of_all.log_softmax(-1), ~known)
         torch.testing.assert_close(game(members[None])[0], worth, rtol=1e-4, atol=1e-6)
 
 
@@ -270,8 +270,8 @@ def test_the_fitted_forecast_finds_the_restarts_and_the_scale_of_a_planted_teach
     task = Task.of(data, splits.default(data, [0]), 3)
     known = task.given.known[0]
     logits = 5 * torch.randn(300, 3, generator=torch.Generator().manual_seed(0))
-    said = 4 * forecast.propagated(forecast.pagerank(task, 0.4), logits, known[None])[0][0]
-    teacher = torch.where(known[:, None], logits, said)  # elsewhere it says what its labels say after propagation
+    propagated = 4 * forecast.propagated(forecast.pagerank(task, 0.4), logits, known[None])[0][0]
+    teacher = torch.where(known[:, None], logits, propagated)  # elsewhere its logits are propagated from its labels
     assert forecast.fitted(task, teacher, known) == (0.4, 4.0)
 
 
@@ -279,9 +279,9 @@ def test_ridge_regression_repeats_the_labels_it_learned_and_is_as_sharp_as_the_t
     draw = torch.Generator().manual_seed(0)
     x, logits = 100 * torch.eye(6, dtype=torch.float64), torch.randn(6, 3, generator=draw)
     taught, label = torch.rand(4, 6, generator=draw) < 0.7, torch.tensor([0, 1, 2, 0, 1, 2])
-    said = forecast.ridge(x, taught, label, logits)
-    assert (said.argmax(-1) == label)[taught].all()
-    torch.testing.assert_close(said[0].std(), logits.std())
+    predicted = forecast.ridge(x, taught, label, logits)
+    assert (predicted.argmax(-1) == label)[taught].all()
+    torch.testing.assert_close(predicted[0].std(), logits.std())
 
 
 def test_the_best_possible_correlation_is_that_of_a_planted_worth():

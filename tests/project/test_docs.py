@@ -62,8 +62,8 @@ def test_a_guide_works_as_printed(name: str, place: Path, monkeypatch: pytest.Mo
             for line in text.strip().splitlines():
                 words = shlex.split(line)
                 assert words[0] == "bangs"
-                said = bangs(*words[1:])
-                assert said.code == 0, f"{line}\n{said.err}"
+                result = bangs(*words[1:])
+                assert result.code == 0, f"{line}\n{result.err}"
     run_code.cache_clear()
 
 
@@ -129,13 +129,13 @@ def test_the_docs_stay_short() -> None:
 
 
 def test_the_accuracies_of_the_readme_are_those_of_the_rows() -> None:
-    told = dict(re.findall(r"^\| (GCN alone|CPL|BANGS) \| (.*) \|$", (ROOT / "README.md").read_text(), re.M))
+    readme_rows = dict(re.findall(r"^\| (GCN alone|CPL|BANGS) \| (.*) \|$", (ROOT / "README.md").read_text(), re.M))
     page = (ROOT / "docs" / "reproduction.md").read_text().split("## Main comparison")[1].split("\n## ")[0]
     places = ("Cora", "CiteSeer", "PubMed", "LastFM Asia, 5 countries", "Amazon Computers")
     rows = [re.search(rf"^\| {place} \| ours, validation \| (.*) \|$", page, re.M) for place in places]
     cells = [[float(re.search(r"\d+\.\d+", cell)[0]) for cell in row[1].split("|")] for row in rows]  # type: ignore[index]
     for name, column in {"GCN alone": 0, "CPL": 5, "BANGS": 6}.items():
-        assert [float(cell) for cell in told[name].split("|")] == pytest.approx(
+        assert [float(cell) for cell in readme_rows[name].split("|")] == pytest.approx(
             [row[column] for row in cells], abs=0.051
         )
 
@@ -214,16 +214,16 @@ def test_every_command_has_help_with_an_example() -> None:
     listed = bangs("--help").out
     for name in NAMES:
         assert name in listed
-        said = bangs(name, "--help")
-        assert said.code == 0
-        assert f"bangs {name}" in said.out
-        assert "Example" in said.out
+        result = bangs(name, "--help")
+        assert result.code == 0
+        assert f"bangs {name}" in result.out
+        assert "Example" in result.out
 
 
 @pytest.mark.parametrize("name", NAMES)
 def test_help_loses_no_word_of_what_it_says(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", "200")
-    told = bangs(name, "--help").out.split()
+    printed = bangs(name, "--help").out.split()
     for param in load(name).params:
-        said = (param.help or "").replace("\\[", "[")  # a bracket that is no markup
-        assert set(said.split()) <= set(told), param.name
+        help_text = (param.help or "").replace("\\[", "[")  # a bracket that is no markup
+        assert set(help_text.split()) <= set(printed), param.name

@@ -7,7 +7,7 @@ CROSS_CUTTING = {"contracts", "fuzz", "helpers", "hostile", "integration", "proj
 
 
 def test_every_test_file_is_named_after_a_module_of_the_same_folder() -> None:
-    """`test_MODULE.py` or `test_MODULE_ASPECT.py`; a package is named by its folder, as in `kernels/test_kernels.py`."""
+    """`test_MODULE.py` or `test_MODULE_ASPECT.py`; `kernels/test_kernels.py` is of `kernels/__init__.py`."""
     astray = []
     for path in sorted(TESTS.rglob("test_*.py")):
         file = path.relative_to(TESTS)

@@ -14,7 +14,7 @@ from tests.helpers.small_graphs import fake_rows, suite_file
 
 
 @pytest.fixture(scope="module")
-def world(tmp_path_factory: pytest.TempPathFactory) -> tuple[Suite, list[Result]]:
+def suite_and_results(tmp_path_factory: pytest.TempPathFactory) -> tuple[Suite, list[Result]]:
     """Two graphs and three methods, of which BANGS is always a point better than CPL."""
     suite = read_suite(suite_file(tmp_path_factory.mktemp("suite")))
     levels = {"raw": 0.60, "cpl": 0.70, "bangs": 0.71}
@@ -28,8 +28,10 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> tuple[Suite, list[Result]
     return suite, gather(rows)
 
 
-def test_every_number_of_the_table_is_on_the_page(world: tuple[Suite, list[Result]], tmp_path: Path) -> None:
-    suite, results = world
+def test_every_number_of_the_table_is_on_the_page(
+    suite_and_results: tuple[Suite, list[Result]], tmp_path: Path
+) -> None:
+    suite, results = suite_and_results
     facts = suite_facts([suite], results)["suites"][0]
     assert facts["columns"] == ["raw", "cpl", "BANGS"]
     assert facts["along"] == "method"
@@ -45,8 +47,8 @@ def test_every_number_of_the_table_is_on_the_page(world: tuple[Suite, list[Resul
     assert "± 1.00" in text
 
 
-def test_tests_and_curves_come_along(world: tuple[Suite, list[Result]]) -> None:
-    facts = suite_facts([world[0]], world[1])["suites"][0]
+def test_tests_and_curves_come_along(suite_and_results: tuple[Suite, list[Result]]) -> None:
+    facts = suite_facts([suite_and_results[0]], suite_and_results[1])["suites"][0]
     over = next(one for one in facts["tests"]["validation"] if one["place"] == "one" and one["second"] == "cpl")
     assert over["difference"] == pytest.approx(1.0)
     assert over["verdict"] == "better"
@@ -55,19 +57,23 @@ def test_tests_and_curves_come_along(world: tuple[Suite, list[Result]]) -> None:
 
 
 @pytest.mark.parametrize(("commit", "shown"), [("a" * 40, "a" * 10), ("b" * 40 + "-dirty", "b" * 10 + "-dirty")])
-def test_a_commit_with_changes_is_told_as_such(world: tuple[Suite, list[Result]], commit: str, shown: str) -> None:
-    suite, results = world
+def test_a_commit_with_changes_is_told_as_such(
+    suite_and_results: tuple[Suite, list[Result]], commit: str, shown: str
+) -> None:
+    suite, results = suite_and_results
     made = [replace(one, environment={**one.environment, "commit": commit}) for one in results]
     assert [line[3] for line in suite_facts([suite], made)["machines"]] == [shown]
 
 
-def test_a_suite_without_results_has_a_page_that_says_so(world: tuple[Suite, list[Result]], tmp_path: Path) -> None:
-    path = write_suite_page([world[0]], [], tmp_path / "report.html")
+def test_a_suite_without_results_has_a_page_that_says_so(
+    suite_and_results: tuple[Suite, list[Result]], tmp_path: Path
+) -> None:
+    path = write_suite_page([suite_and_results[0]], [], tmp_path / "report.html")
     assert "not run" in path.read_text()
 
 
-def test_infinite_intervals_stay_json(world: tuple[Suite, list[Result]]) -> None:
-    suite, results = world
+def test_infinite_intervals_stay_json(suite_and_results: tuple[Suite, list[Result]]) -> None:
+    suite, results = suite_and_results
     one = [
         Result(result.run, result.config, result.environment, {0: result.rows[0]}, result.seconds) for result in results
     ]

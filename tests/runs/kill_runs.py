@@ -79,7 +79,7 @@ def with_phase() -> None:
 
 
 def child_of(work_in_child: Callable[[int], None]) -> tuple[int, int]:
-    """The pid of a child and the pipe on which it says a byte for every round it was told is safe."""
+    """The pid of a child and the pipe on which it writes a byte for every round that was saved."""
     reader, writer = os.pipe()
     pid = os.fork()
     if pid == 0:
@@ -100,7 +100,7 @@ def all_of(reader: int) -> bytes:
 
 
 def judge(path: Path, safe: int, size: int) -> str:
-    """What a killed run left: fine, lost (a round it was told is safe), different or unreadable."""
+    """What a killed run left: fine, lost (a round that had been saved), different or unreadable."""
     try:
         with RunFolder.create_or_resume(path, CONFIG, resume=True) as run:
             latest = run.latest()

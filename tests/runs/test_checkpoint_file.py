@@ -133,7 +133,7 @@ def test_a_well_sealed_lie_is_refused(entry: dict[str, Any], message: str) -> No
         decode(sealed(save({}, metadata={"bangs": metadata_of(entry)})), "c")
 
 
-def test_a_header_that_claims_a_world_allocates_nothing() -> None:
+def test_a_header_that_claims_huge_tensors_allocates_nothing() -> None:
     header = json.dumps({"w": {"dtype": "F64", "shape": [10**12], "data_offsets": [0, 8 * 10**12]}})
     spelled = json.dumps(metadata_of({"format": 1, "config": "c", "round": 1, "facts": {}}))
     text = f'{{"__metadata__":{{"bangs":{spelled}}},{header[1:]}'.encode()

@@ -15,26 +15,26 @@ from bangs.runs.lock import InUse, Lock, acquire
 
 
 class Holder:
-    """Another process that holds a folder until it is told to let go, or killed."""
+    """Another process that holds a folder until it is asked to release it, or killed."""
 
     def __init__(self, folder: Path):
-        ready, said = os.pipe()
-        told, self._tell = os.pipe()
+        ready_reader, ready_writer = os.pipe()
+        stop_reader, self._stop_writer = os.pipe()
         self.pid = os.fork()
         if self.pid == 0:
             try:
                 lock = Lock(folder)
-                os.write(said, b"x")
-                os.read(told, 1)
+                os.write(ready_writer, b"x")
+                os.read(stop_reader, 1)
                 lock.release()
             finally:
                 os._exit(0)
-        assert os.read(ready, 1)
-        for file in (ready, said, told):
+        assert os.read(ready_reader, 1)
+        for file in (ready_reader, ready_writer, stop_reader):
             os.close(file)
 
-    def let_go(self) -> None:
-        os.write(self._tell, b"x")
+    def release(self) -> None:
+        os.write(self._stop_writer, b"x")
         self._wait()
 
     def kill(self) -> None:
@@ -43,7 +43,7 @@ class Holder:
 
     def _wait(self) -> None:
         os.waitpid(self.pid, 0)
-        os.close(self._tell)
+        os.close(self._stop_writer)
 
 
 def test_a_second_process_is_told_who_holds_the_folder(tmp_path: Path) -> None:
@@ -51,7 +51,7 @@ def test_a_second_process_is_told_who_holds_the_folder(tmp_path: Path) -> None:
     for flags in ({"resume": True}, {"resume": False}, {"resume": False, "overwrite": True}):
         with pytest.raises(InUse, match=rf"is in use by process {holder.pid} since 20\d\d-.*; wait for it, stop it"):
             RunFolder.create_or_resume(tmp_path, {}, **flags)
-    holder.let_go()
+    holder.release()
     with RunFolder.create_or_resume(tmp_path, {}, resume=True) as run:
         assert [event["kind"] for event in run.events()] == ["started"]
 

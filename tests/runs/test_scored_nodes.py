@@ -74,6 +74,6 @@ def test_a_run_without_rounds_has_an_empty_ledger_that_can_be_read_again() -> No
 
 def test_bytes_hold_two_hundred_and_fifty_six_classes() -> None:
     every = torch.arange(256).to(torch.uint8)
-    check_integers("said", every, 0, 256)
-    with pytest.raises(InvalidInput, match="'said' of the saved run must hold whole numbers from 0 to 254"):
-        check_integers("said", every, 0, 255)
+    check_integers("round_labels", every, 0, 256)
+    with pytest.raises(InvalidInput, match="'round_labels' of the saved run must hold whole numbers from 0 to 254"):
+        check_integers("round_labels", every, 0, 255)

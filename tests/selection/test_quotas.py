@@ -152,13 +152,13 @@ def test_classes_in_turn_hold_equally_many_while_they_last(rows, k):
     allowed = score > NEVER
     assert not (chosen & ~allowed).any()
     assert torch.equal(chosen.sum(1), allowed.sum(1).clamp_max(k))
-    for run_chosen, may, said, value in zip(chosen, allowed, label, score, strict=True):
-        counts = [int((run_chosen & (said == c)).sum()) for c in range(3)]
+    for run_chosen, may, run_label, value in zip(chosen, allowed, label, score, strict=True):
+        counts = [int((run_chosen & (run_label == c)).sum()) for c in range(3)]
         for c in range(3):
-            left = may & ~run_chosen & (said == c)
+            left = may & ~run_chosen & (run_label == c)
             if left.any():  # a class passed over while it had nodes is at most one behind
                 assert max(counts) - counts[c] <= 1
-                of_class = run_chosen & (said == c)
+                of_class = run_chosen & (run_label == c)
                 assert not of_class.any() or value[of_class].min() >= value[left].max()
     alone = torch.cat([Balanced(k)(score[[run]], label[[run]]) for run in range(len(rows))])
     assert torch.equal(chosen, alone)

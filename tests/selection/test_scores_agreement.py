@@ -14,28 +14,28 @@ NEVER = float("-inf")
 
 
 @dataclass(frozen=True, eq=False)
-class Seated:
-    """A teacher that is asked for nothing but where it sees the nodes."""
+class TeacherWithEmbedding:
+    """A teacher that has nothing but embeddings."""
 
-    seats: torch.Tensor  # [N, D]
+    embedding: torch.Tensor  # [N, D]
 
     def embed(self, graph) -> torch.Tensor:
-        return self.seats[None]
+        return self.embedding[None]
 
 
-def a_round(logits: torch.Tensor, given_: torch.Tensor, task: Task, seats: torch.Tensor) -> Round:
-    """A round in which the teacher says these logits [N, C], sees nodes in these seats and knows these labels [N]."""
+def a_round(logits: torch.Tensor, given_: torch.Tensor, task: Task, embedding: torch.Tensor) -> Round:
+    """A round in which the teacher predicts these logits [N, C], has these embeddings and knows these labels [N]."""
     labels = Labels.given(given_[None])
     prediction = Prediction(logits[None])
-    return Round(1, task, labels, prediction, prediction, ~labels.known, Seated(seats), Streams((0,)))
+    return Round(1, task, labels, prediction, prediction, ~labels.known, TeacherWithEmbedding(embedding), Streams((0,)))
 
 
 @pytest.fixture
 def disputed(task) -> Round:
-    """Class 0 sits at (8, 0), class 1 at (1, 0.5)! Nodes 2 … 4 are said to be 0; by their place 3 and 4 belong to 1."""
+    """Nodes 0 and 1 are given, of classes 0 and 1. Nodes 2 … 4 are predicted as 0, but 3 and 4 lie nearer to node 1."""
     logits = torch.tensor([[8.0, 0.0], [1.0, 0.5], [9.0, 0.0], [2.0, 0.0], [1.5, 0.0], [0.0, 0.9]])
-    seats = torch.tensor([[0.0], [1.0], [0.9], [0.1], [0.2], [0.7]])
-    return a_round(logits, torch.tensor([0, 1, -1, -1, -1, -1]), task.only([0]), seats)
+    embedding = torch.tensor([[0.0], [1.0], [0.9], [0.1], [0.2], [0.7]])
+    return a_round(logits, torch.tensor([0, 1, -1, -1, -1, -1]), task.only([0]), embedding)
 
 
 LOGITS = Agreement(clusters=4, space="logits")
@@ -48,7 +48,7 @@ def test_no_node_outside_the_pool_is_scored(disputed, score: Score):
 
 
 def test_embeddings_may_say_what_logits_do_not(disputed):
-    """By their seats nodes 3 and 4 are of class 0, as the teacher says, and 2 is of class 1."""
+    """By their embeddings nodes 3 and 4 are of class 0, as the teacher predicts, and 2 is of class 1."""
     score = Agreement(clusters=4)(disputed).score[0]
     assert (score > NEVER).tolist() == [False, False, False, True, True, True]
 

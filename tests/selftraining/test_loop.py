@@ -88,7 +88,7 @@ def test_k_nodes_are_adopted_a_round_until_the_pool_is_empty(task):
     states = all_states(QUICK, Method(rounds=9, quota=Top(5)), task)
     assert [state.labels.adopted.sum(1).tolist() for state in states] == [[0] * 3, [5] * 3, [10] * 3, [14] * 3]
     assert [state.running.tolist() for state in states] == [[True] * 3] * 3 + [[False] * 3]
-    assert all(state.took_part.all() for state in states), "no round is told of in which nothing happened"
+    assert all(state.took_part.all() for state in states), "a round in which nothing happened was reported"
 
 
 def test_a_run_whose_pool_is_empty_from_the_start_ends_in_its_first_round():
@@ -371,11 +371,11 @@ def test_a_student_who_says_infinite_things_is_rejected_though_its_loss_was_fini
     real, calls = Learner.predict, []
 
     def predict(self, weights, graph, noise=None):
-        said = real(self, weights, graph, noise)
-        calls.append(said)
+        prediction = real(self, weights, graph, noise)
+        calls.append(prediction)
         if len(calls) == 2:  # the first student's
-            said.logits[0, 5] = float("nan")
-        return said
+            prediction.logits[0, 5] = float("nan")
+        return prediction
 
     monkeypatch.setattr(Learner, "predict", predict)
     states = all_states(QUICK, Method(rounds=2, quota=Top(3), teacher=teacher), task)
@@ -511,8 +511,8 @@ def test_equal_seeds_give_equal_runs(task):
 
 
 @pytest.mark.parametrize("seed", range(2))
-def test_the_exams_labels_changed_at_random_change_nothing(world, seed):
-    data, split = world
+def test_the_exams_labels_changed_at_random_change_nothing(data_and_split, seed):
+    data, split = data_and_split
     spoiled = data.clone()
     random = torch.randint(0, 2, (24,), generator=torch.Generator().manual_seed(seed))
     spoiled.y = torch.where(split.test[0], random, data.y)

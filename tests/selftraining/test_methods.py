@@ -123,8 +123,8 @@ def test_where_everybody_had_a_label_nobody_is_left_to_alternate(task):
     assert torch.equal(states[-1].labels.target, states[1].labels.target)
 
 
-def test_an_unused_pool_holds_nobody_of_the_split(world):
-    data, split = world
+def test_an_unused_pool_holds_nobody_of_the_split(data_and_split):
+    data, split = data_and_split
     split = replace(split, test=split.test & (torch.arange(24) < 20))
     states = all_states(Method(rounds=2, quota=Top(9), pool="unused"), Task.of(data, split))
     assert states[1].labels.adopted[0].nonzero().flatten().tolist() == [20, 21, 22, 23]

@@ -18,15 +18,15 @@ from bangs.training.trainer import Trainer
 CERTAIN = 200.0  # a logit that settles the matter
 
 
-class Fickle:
-    """A model that says the given logits [R, N, C], one after another, however it is looked at."""
+class LogitsInTurn:
+    """A model that predicts the given logits [R, N, C], one after another."""
 
-    def __init__(self, *said: Tensor):
-        self.said, self.asked, self.rates = said, 0, []
+    def __init__(self, *logits: Tensor):
+        self.logits, self.asked, self.rates = logits, 0, []
 
     def predict(self, graph) -> Prediction:
         self.asked += 1
-        return Prediction(self.said[(self.asked - 1) % len(self.said)])
+        return Prediction(self.logits[(self.asked - 1) % len(self.logits)])
 
     def sample(self, graph, rng, rate=None) -> Prediction:
         self.rates.append(rate)
@@ -45,13 +45,13 @@ def a_round(task: Task, logits: Tensor, teacher=None) -> Round:
 
 
 def test_nothing_is_gained_where_every_look_says_the_same(task):
-    said = torch.randn(1, 24, 2, generator=torch.Generator().manual_seed(0))
-    gain = information_gain(Fickle(said), task.graph, Dropout(), 5, Streams((0,)))
+    logits = torch.randn(1, 24, 2, generator=torch.Generator().manual_seed(0))
+    gain = information_gain(LogitsInTurn(logits), task.graph, Dropout(), 5, Streams((0,)))
     torch.testing.assert_close(gain, torch.zeros(1, 24, dtype=torch.float64), rtol=0, atol=1e-12)
 
 
 def test_a_whole_bit_is_gained_where_certain_looks_contradict(task):
-    gain = information_gain(Fickle(certain(0, 1), certain(1, 1)), task.graph, Dropout(), 4, Streams((0,)))
+    gain = information_gain(LogitsInTurn(certain(0, 1), certain(1, 1)), task.graph, Dropout(), 4, Streams((0,)))
     torch.testing.assert_close(gain, torch.tensor([[math.log(2), 0.0]], dtype=torch.float64))
 
 
@@ -79,7 +79,7 @@ def test_a_run_alone_gains_what_it_gains_in_a_batch(task, at):
 def test_a_view_is_drawn_for_every_run_by_itself(task):
     recorded = []
 
-    class Watching(Fickle):
+    class Watching(LogitsInTurn):
         def predict(self, graph) -> Prediction:
             recorded.append(graph)
             return super().predict(graph)
@@ -91,7 +91,7 @@ def test_a_view_is_drawn_for_every_run_by_itself(task):
 
 @pytest.mark.parametrize("rate", [None, 0.0, 0.3])
 def test_dropout_is_at_the_models_own_rate_or_the_one_written(task, rate):
-    model = Fickle(certain(0))
+    model = LogitsInTurn(certain(0))
     information_gain(model, task.graph, Dropout(rate), 2, Streams((0,)))
     assert model.rates == [rate, rate]
 
@@ -111,7 +111,7 @@ def test_without_dropout_nothing_is_gained(task):
 def test_weights_by_hand(task):
     """Two labelled nodes, of which one gains log 2 and the other nothing."""
     alone = task.only([0])
-    teacher = Fickle(certain(0, 1), certain(1, 1))
+    teacher = LogitsInTurn(certain(0, 1), certain(1, 1))
     labels = Labels.given(torch.tensor([[0, 1]]))
     weight = InformationGain(passes=2, beta=0.5)(a_round(alone, certain(0, 1), teacher), labels)
     total = math.log(2) + 2 * EPSILON
@@ -129,7 +129,7 @@ def test_the_mean_weight_of_labelled_nodes_is_one_over_beta(task):
 
 
 def test_without_doubt_all_weigh_the_same(task):
-    teacher = Fickle(certain(*[0] * 24).expand(3, -1, -1))
+    teacher = LogitsInTurn(certain(*[0] * 24).expand(3, -1, -1))
     weight = InformationGain(passes=3)(a_round(task, torch.zeros(3, 24, 2), teacher), task.given)
     torch.testing.assert_close(weight[task.given.known], torch.full((12,), 3.0))
 

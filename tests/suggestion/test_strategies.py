@@ -1,4 +1,4 @@
-"""Strategies on small worlds where the best node is known on paper."""
+"""Strategies on small graphs where the best node is known on paper."""
 
 import math
 from dataclasses import replace
@@ -24,7 +24,7 @@ def path(nodes: int) -> EdgeList:
     return EdgeList(torch.cat([torch.stack([source, source + 1]), torch.stack([source + 1, source])], 1), nodes)
 
 
-def world(nodes: int = 40, count: int = 5) -> StrategyInput:
+def strategy_input(nodes: int = 40, count: int = 5) -> StrategyInput:
     """Two clusters of points far apart; the first node has a label."""
     rng = torch.Generator().manual_seed(0)
     side = (torch.arange(nodes) >= nodes // 2).float()
@@ -41,16 +41,16 @@ def world(nodes: int = 40, count: int = 5) -> StrategyInput:
 
 @pytest.mark.parametrize("name", STRATEGIES)
 def test_a_batch_has_distinct_nodes_of_the_pool_and_is_the_same_again(name: str) -> None:
-    first, _ = batch(world(), STRATEGIES[name])
+    first, _ = batch(strategy_input(), STRATEGIES[name])
     nodes = [item.node for item in first]
     assert len(set(nodes)) == 5
     assert 0 not in nodes
-    assert first == batch(world(), STRATEGIES[name])[0]
+    assert first == batch(strategy_input(), STRATEGIES[name])[0]
 
 
 @pytest.mark.parametrize("name", sorted(set(STRATEGIES) - {"random", "pagerank"}))
 def test_a_batch_does_not_stay_in_one_place(name: str) -> None:
-    inputs = world(count=6)
+    inputs = strategy_input(count=6)
     alike = replace(
         inputs, probs=torch.full_like(inputs.probs, 1 / 3), disagreement=torch.ones(inputs.nodes), _cache={}
     )
@@ -59,7 +59,7 @@ def test_a_batch_does_not_stay_in_one_place(name: str) -> None:
 
 
 def test_entropy_asks_where_the_model_knows_least() -> None:
-    inputs = world()
+    inputs = strategy_input()
     probs = torch.tensor([0.9, 0.05, 0.05]).expand(inputs.nodes, 3).clone()
     probs[31] = 1 / 3
     for name in ("entropy", "margin"):
@@ -67,7 +67,7 @@ def test_entropy_asks_where_the_model_knows_least() -> None:
 
 
 def test_disagreement_asks_where_folds_differ_and_says_where_they_are_not_kept() -> None:
-    inputs = world()
+    inputs = strategy_input()
     disagreement = torch.zeros(inputs.nodes)
     disagreement[17] = 1
     assert batch(replace(inputs, disagreement=disagreement, _cache={}), STRATEGIES["disagreement"])[0][0].node == 17
@@ -76,7 +76,7 @@ def test_disagreement_asks_where_folds_differ_and_says_where_they_are_not_kept()
 
 
 def test_k_centre_takes_the_farthest_point_first() -> None:
-    inputs = world()
+    inputs = strategy_input()
     far = (inputs.points - inputs.points[0]).square().sum(1)
     assert batch(inputs, STRATEGIES["k-centre"])[0][0].node == int(far.argmax())
 
@@ -95,7 +95,7 @@ def test_pagerank_takes_the_middle_of_a_star() -> None:
 
 
 def test_the_gain_is_the_fall_of_the_variance_on_paper() -> None:
-    inputs = world()
+    inputs = strategy_input()
     z = inputs.points
     before, gram = inputs.posterior, weighted_gram(z, torch.ones(len(z)))
     gain = before.gain(z, gram)
@@ -112,13 +112,13 @@ def test_one_label_in_one_direction_leaves_the_variance_known_on_paper() -> None
 
 
 def test_labels_taken_one_by_one_or_together_teach_the_same() -> None:
-    z = world().points
+    z = strategy_input().points
     one = Posterior.of(z[:3]).updated(z[5:6]).updated(z[7:9])
     assert torch.allclose(one.covariance, Posterior.of(z[[0, 1, 2, 5, 7, 8]]).covariance)
 
 
 def test_duplicates_and_nodes_without_edges_are_skipped_and_said() -> None:
-    inputs = world(count=30)
+    inputs = strategy_input(count=30)
     points = inputs.features
     assert points is not None
     points = points.clone()
@@ -135,7 +135,7 @@ def test_duplicates_and_nodes_without_edges_are_skipped_and_said() -> None:
 
 
 def test_two_nodes_that_are_the_same_are_asked_about_once() -> None:
-    inputs = world(count=38)
+    inputs = strategy_input(count=38)
     points = inputs.features
     assert points is not None
     points = points.clone()
@@ -158,7 +158,7 @@ def exact_values(inputs: StrategyInput, label: torch.Tensor) -> torch.Tensor:
 
 
 def test_information_is_the_banzhaf_value_where_labels_are_certain() -> None:
-    inputs = world(12, 3)
+    inputs = strategy_input(12, 3)
     label = torch.arange(12) % 3
     label[0] = inputs.label[0]
     certain = replace(inputs, probs=torch.nn.functional.one_hot(label, 3).float(), _cache={})
@@ -170,7 +170,7 @@ def test_information_is_the_banzhaf_value_where_labels_are_certain() -> None:
 
 
 def test_information_of_an_uncertain_label_lies_between_those_of_its_classes() -> None:
-    inputs = world(12, 3)
+    inputs = strategy_input(12, 3)
     label = torch.arange(12) % 3
     label[0] = inputs.label[0]
     probs = torch.nn.functional.one_hot(label, 3).float()
@@ -194,7 +194,7 @@ def test_merged_points_keep_the_weighted_mean_of_inner_products() -> None:
 
 
 def test_reasons_name_classes_and_numbers() -> None:
-    inputs = world()
+    inputs = strategy_input()
     taken, _ = batch(inputs, STRATEGIES[DEFAULT])
     trees = ["ash", "oak", "yew"]
     for item, fact in zip(taken, with_reasons(inputs, taken, range(40), trees, DEFAULT), strict=True):
@@ -213,5 +213,5 @@ def test_where_nearly_all_is_certain_the_default_still_asks_about_the_node_in_do
     probs = torch.zeros(40, 3)
     probs[torch.arange(40), (torch.arange(40) >= 20).long()] = 1.0
     probs[33] = torch.tensor([0.4, 0.6, 0.0])
-    certain = replace(world(count=1), probs=probs * 0.9999 + 0.0001 / 3)
+    certain = replace(strategy_input(count=1), probs=probs * 0.9999 + 0.0001 / 3)
     assert [item.node for item in batch(certain, STRATEGIES[DEFAULT])[0]] == [33]

@@ -13,7 +13,7 @@ from tests.theory.definitions import Array, pagerank, planted, row_normalised, s
 
 
 def test_the_utility_depends_on_every_class_of_every_unlabelled_node() -> None:
-    # line 12 is said to take O(kC): no procedure that reads k rows can know U
+    # the paper says that line 12 takes O(kC): no procedure that reads k rows can know U
     nodes, classes = 50, 4
     logits = torch.tensor(np.random.default_rng(0).standard_normal((nodes, classes)), requires_grad=True)
     probs = logits.softmax(1)
@@ -61,7 +61,7 @@ def test_all_coalitions_share_one_propagation_of_the_candidates() -> None:
 
 
 def test_values_from_b_coalitions_read_all_of_their_b_k_memberships() -> None:
-    # line 14 is said to take O(B): turning over any one membership changes some value
+    # the paper says that line 14 takes O(B): turning over any one membership changes some value
     rng = np.random.default_rng(2)
     members, worth = rng.random((8, 5)) < 0.5, rng.standard_normal(8)
 
@@ -77,7 +77,7 @@ def test_values_from_b_coalitions_read_all_of_their_b_k_memberships() -> None:
 
 @pytest.mark.parametrize("layers", [2, 3])
 def test_training_has_terms_in_features_and_in_the_square_of_hidden_units(layers: int) -> None:
-    # line 2 is said to take O(L n_u n_e |V|²)
+    # the paper says that line 2 takes O(L n_u n_e |V|²)
     def dense_products(hidden: int, features: int) -> int:
         sizes = [features, *[hidden] * (layers - 1), 3]
         x = torch.zeros(100, features)

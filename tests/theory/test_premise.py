@@ -50,5 +50,5 @@ def test_a_forecast_that_knew_the_students_would_pass() -> None:
     for seed in range(GRAPHS):
         true = case(seed, True).worth
         spread = np.std([worth for S, worth in true.items() if len(S) == TAKEN])
-        said = {S: worth + 0.1 * spread * rng.standard_normal() for S, worth in true.items()}
-        assert alike(said, true, TAKEN) > 0.9
+        forecast = {S: worth + 0.1 * spread * rng.standard_normal() for S, worth in true.items()}
+        assert alike(forecast, true, TAKEN) > 0.9

@@ -249,10 +249,10 @@ class _Curious(nn.Module):
 @pytest.mark.gpu
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="there is no GPU here")
 def test_what_cannot_be_captured_learns_by_single_kernels_and_says_so(task, caplog):
-    world, teachers = task.to("cuda"), []
+    task_on_gpu, teachers = task.to("cuda"), []
     with caplog.at_level(logging.DEBUG, "bangs"):
         for _ in range(2):
-            teachers.append(Trainer(_Curious, epochs=40).fit(world, world.given, Streams((1, 2, 3))))
+            teachers.append(Trainer(_Curious, epochs=40).fit(task_on_gpu, task_on_gpu.given, Streams((1, 2, 3))))
     assert caplog.text.count("cannot be captured as a CUDA graph") == 2
     assert teachers[0].validation.min() > 0.5
     assert all(torch.equal(value, teachers[1].weights[name]) for name, value in teachers[0].weights.items())

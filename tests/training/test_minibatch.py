@@ -23,10 +23,10 @@ def soft_task(size: int, per_class: int = 5) -> tuple[Learner, Labels]:
     belief = torch.where(given.known[..., None], torch.nn.functional.one_hot(given.target.clamp_min(0), 3), belief)
     target = torch.where(task.held, -1, torch.where(given.known, given.target, belief.argmax(-1)))
     weight = torch.where(given.known, 20.0, torch.rand(1, 400, generator=torch.Generator().manual_seed(2)))
-    born = torch.where(target < 0, -1, torch.where(given.known, 0, 1))
+    adopted_round = torch.where(target < 0, -1, torch.where(given.known, 0, 1))
     belief = torch.where((target < 0)[..., None], 0.0, belief)
     trainer = Trainer(GCN(hidden=8, dropout=0.0, input_dropout=0.0), batches=Sampling(size, (ALL,)))
-    return Learner(trainer, task), Labels(target, weight, born, belief)
+    return Learner(trainer, task), Labels(target, weight, adopted_round, belief)
 
 
 def loss_of_epoch(learner: Learner, labels: Labels, epoch: int) -> float:

@@ -26,7 +26,7 @@ MODELS = [GCN(hidden=8, layers=3), GraphSAGE(hidden=8), SGC(hops=2, dropout=0.2)
 
 
 def star(leaves: int) -> Data:
-    """Node 0 hears all others, and they hear node 0."""
+    """Node 0 has an edge to and from every other node."""
     others = torch.arange(1, leaves + 1)
     edges = torch.stack([others, torch.zeros_like(others)])
     return Data(x=torch.randn(leaves + 1, 3), edge_index=torch.cat([edges, edges.flip(0)], 1), num_nodes=leaves + 1)
@@ -40,7 +40,7 @@ def graph(weighted: bool = False) -> Data:
     return data
 
 
-def task(runs: int = 2) -> Task:
+def task_of_runs(runs: int = 2) -> Task:
     data = graph()
     node = torch.arange(120)
     return Task.of(data, Split.repeated(node < 30, (node >= 30) & (node < 60), node >= 60, runs))
@@ -116,34 +116,34 @@ def test_sparse_features_are_read_row_by_row():
 
 @pytest.mark.parametrize("model", MODELS, ids=repr)
 def test_all_neighbours_in_one_batch_are_training_on_the_whole_graph(model):
-    world = task(runs=1)
+    task = task_of_runs(runs=1)
     plain = Trainer(model, epochs=12, patience=12)
-    one = plain.fit(world, world.given, Streams((3,)))
-    other = replace(plain, batches=ALL).fit(world, world.given, Streams((3,)))
+    one = plain.fit(task, task.given, Streams((3,)))
+    other = replace(plain, batches=ALL).fit(task, task.given, Streams((3,)))
     for name, weight in one.weights.items():
         torch.testing.assert_close(other.weights[name], weight, atol=1e-5, rtol=1e-5)
     torch.testing.assert_close(other.validation, one.validation)
-    torch.testing.assert_close(other.predict(world.graph).logits, one.predict(world.graph).logits, atol=1e-4, rtol=1e-4)
+    torch.testing.assert_close(other.predict(task.graph).logits, one.predict(task.graph).logits, atol=1e-4, rtol=1e-4)
 
 
 @pytest.mark.parametrize("memory", [1, 4000, 2**30])
 @pytest.mark.parametrize("model", MODELS, ids=repr)
 def test_layer_by_layer_gives_the_logits_of_the_whole_graph(model, memory):
-    world = task(runs=3)
-    teacher = Trainer(model, epochs=3).fit(world, world.given, Streams((0, 1, 2)))
+    task = task_of_runs(runs=3)
+    teacher = Trainer(model, epochs=3).fit(task, task.given, Streams((0, 1, 2)))
     learner = teacher.learner
     learner.network.load(teacher.weights)
     with torch.no_grad():
         actual = Layerwise(memory)(learner.network, learner.sampler, 3)
-    torch.testing.assert_close(actual, teacher.predict(world.graph).logits, atol=1e-5, rtol=1e-4)
+    torch.testing.assert_close(actual, teacher.predict(task.graph).logits, atol=1e-5, rtol=1e-4)
 
 
 @pytest.mark.gpu
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="there is no GPU here")
 @pytest.mark.parametrize("model", MODELS, ids=repr)
 def test_a_gpu_takes_links_that_stay_elsewhere_layer_by_layer(model):
-    world = task(runs=2)
-    teacher = Trainer(model, epochs=3).fit(world, world.given, Streams((0, 1)))
+    task = task_of_runs(runs=2)
+    teacher = Trainer(model, epochs=3).fit(task, task.given, Streams((0, 1)))
     network, sampler = teacher.learner.network, teacher.learner.sampler
     network.load(teacher.weights)
     with torch.no_grad():
@@ -155,8 +155,8 @@ def test_a_gpu_takes_links_that_stay_elsewhere_layer_by_layer(model):
 
 def test_a_run_alone_equals_the_run_in_a_batch():
     trainer = Trainer(GCN(hidden=8), epochs=4, batches=Sampling(size=8, fanout=(3, 2)))
-    both = trainer.fit(task(2), task(2).given, Streams((5, 6)))
-    alone = trainer.fit(task(1), task(1).given, Streams((6,)))
+    both = trainer.fit(task_of_runs(2), task_of_runs(2).given, Streams((5, 6)))
+    alone = trainer.fit(task_of_runs(1), task_of_runs(1).given, Streams((6,)))
     for name, weight in alone.weights.items():
         assert torch.equal(both.weights[name][1:], weight)
     assert torch.equal(both.epochs[1:], alone.epochs)
@@ -166,26 +166,30 @@ def test_what_is_drawn_depends_neither_on_workers_nor_on_time():
     fits = []
     for workers in (0, 1, 3):
         sampling = Sampling(size=8, fanout=(3, 2), workers=workers)
-        fits.append(Trainer(GCN(hidden=8), epochs=4, batches=sampling).fit(task(1), task(1).given, Streams((5,))))
+        fits.append(
+            Trainer(GCN(hidden=8), epochs=4, batches=sampling).fit(
+                task_of_runs(1), task_of_runs(1).given, Streams((5,))
+            )
+        )
     for other in fits[1:]:
         assert all(torch.equal(other.weights[name], weight) for name, weight in fits[0].weights.items())
 
 
 def test_other_seeds_draw_other_neighbourhoods():
     trainer = Trainer(GCN(hidden=8, dropout=0.0), epochs=4, batches=Sampling(size=8, fanout=(3, 2)))
-    start = trainer.fit(task(1), task(1).given, Streams((5,))).weights
-    learner = trainer.prepare(task(1))
-    one, other = (learner.fit(task(1).given, Streams((seed,)), start=start) for seed in (5, 6))
+    start = trainer.fit(task_of_runs(1), task_of_runs(1).given, Streams((5,))).weights
+    learner = trainer.prepare(task_of_runs(1))
+    one, other = (learner.fit(task_of_runs(1).given, Streams((seed,)), start=start) for seed in (5, 6))
     assert not torch.equal(one.weights["weight.0"], other.weights["weight.0"])
 
 
 def test_sampling_learns_what_the_rings_teach():
     data = two_rings()
     node = torch.arange(24)
-    world = Task.of(data, Split.repeated(node < 4, (node >= 4) & (node < 10), node >= 10, runs=1))
+    task = Task.of(data, Split.repeated(node < 4, (node >= 4) & (node < 10), node >= 10, runs=1))
     trainer = Trainer(GCN(hidden=8), epochs=60, batches=Sampling(size=2, fanout=(1, 1)))
-    said = trainer.fit(world, world.given, Streams((0,))).predict(world.graph).label[0]
-    assert float((said == data.y).float().mean()) > 0.8
+    predicted = trainer.fit(task, task.given, Streams((0,))).predict(task.graph).label[0]
+    assert float((predicted == data.y).float().mean()) > 0.8
 
 
 def test_an_error_in_a_worker_is_raised_where_its_batch_is_used():
@@ -198,7 +202,7 @@ def test_an_error_in_a_worker_is_raised_where_its_batch_is_used():
 
 def test_a_model_that_sees_the_whole_graph_cannot_be_sampled():
     with pytest.raises(InvalidInput, match="APPNP needs the whole graph"):
-        Trainer(APPNP(), batches=Sampling()).prepare(task(1))
+        Trainer(APPNP(), batches=Sampling()).prepare(task_of_runs(1))
 
 
 def test_repr_builds_it_again():
@@ -223,18 +227,18 @@ def test_pointers_that_fall_are_refused_before_they_are_followed():
 
 def test_the_score_that_chooses_rounds_is_that_of_the_whole_graph():
     """With these seeds the validation nodes' drawn neighbours tell another accuracy."""
-    world = task(2)
+    task = task_of_runs(2)
     trainer = Trainer(GCN(hidden=8), epochs=5, batches=Sampling(size=8, fanout=(1, 1)))
-    teacher = trainer.fit(world, world.given, Streams((0, 3)))
-    exact = metrics.accuracy(teacher.predict(world.graph), world.validation)
+    teacher = trainer.fit(task, task.given, Streams((0, 3)))
+    exact = metrics.accuracy(teacher.predict(task.graph), task.validation)
     assert torch.equal(teacher.validation, exact)
 
 
 def test_the_cached_logits_are_returned_for_their_weights_only():
-    world = task(1)
-    learner = Trainer(GCN(hidden=8), epochs=5, batches=Sampling(size=8, fanout=(1, 1))).prepare(world)
-    first, second = (learner.fit(world.given, Streams((seed,))) for seed in (0, 3))
-    said, of_first = second.predict(world.graph), first.predict(world.graph)
-    assert not torch.equal(of_first.logits, said.logits)
-    torch.testing.assert_close(second.predict(world.graph).logits, said.logits)
+    task = task_of_runs(1)
+    learner = Trainer(GCN(hidden=8), epochs=5, batches=Sampling(size=8, fanout=(1, 1))).prepare(task)
+    first, second = (learner.fit(task.given, Streams((seed,))) for seed in (0, 3))
+    of_second, of_first = second.predict(task.graph), first.predict(task.graph)
+    assert not torch.equal(of_first.logits, of_second.logits)
+    torch.testing.assert_close(second.predict(task.graph).logits, of_second.logits)
     assert learner._last_prediction is None  # whose room is for others now

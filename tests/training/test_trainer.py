@@ -24,8 +24,8 @@ SEEDS = Streams((1, 2, 3))
 QUIET = GCN(hidden=8, dropout=0.0)
 
 
-def test_it_learns_the_tiny_world(task, world):
-    data, _ = world
+def test_it_learns_the_small_graph(task, data_and_split):
+    data, _ = data_and_split
     teacher = Trainer(GCN(hidden=16), lr=0.03, epochs=40).fit(task, task.given, SEEDS)
     assert teacher.validation.tolist() == [1, 1, 1]
     assert (teacher.predict(task.graph).label == data.y).all()
@@ -160,7 +160,7 @@ def test_a_transition_that_changes_nothing_changes_nothing(task):
     torch.testing.assert_close(corrected, plain, rtol=1e-3, atol=1e-4)
 
 
-def test_a_transition_that_swaps_classes_teaches_the_swapped_ones(task, world):
+def test_a_transition_that_swaps_classes_teaches_the_swapped_ones(task, data_and_split):
     swap = torch.tensor([[0.0, 1.0], [1.0, 0.0]]).expand(3, 2, 2)
     learner = Trainer(QUIET, epochs=60).prepare(task)
     teacher = learner.fit(task.given, SEEDS, transition=swap, early=60)

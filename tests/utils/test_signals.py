@@ -115,13 +115,13 @@ def test_in_a_thread_it_changes_nothing() -> None:
 
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
 def test_a_process_can_end_with_the_code_a_shell_expects(number: signal.Signals, code: int) -> None:
-    ready, said = os.pipe()
+    reader, writer = os.pipe()
     child = os.fork()
     if child == 0:
         status = 1
         try:
             with graceful():
-                os.write(said, b"x")
+                os.write(writer, b"x")
                 while True:
                     time.sleep(0.01)
                     check()
@@ -129,8 +129,8 @@ def test_a_process_can_end_with_the_code_a_shell_expects(number: signal.Signals,
             status = stopped.exit_code
         finally:
             os._exit(status)
-    os.read(ready, 1)
+    os.read(reader, 1)
     os.kill(child, number)
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == code
-    os.close(ready)
-    os.close(said)
+    os.close(reader)
+    os.close(writer)

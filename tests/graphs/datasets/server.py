@@ -1,4 +1,4 @@
-"""A web server on localhost that can be told to fail."""
+"""A web server on localhost that can be made to fail."""
 
 import threading
 from collections.abc import Iterator
@@ -15,7 +15,7 @@ class Server:
     status: int = 200  # anything else is answered without a file
     breaks: int = 0
     after: int = 0
-    length: bool = True  # whether Content-Length is told
+    length: bool = True  # whether Content-Length is sent
     requests: list[str] = field(default_factory=list)  # the path of each request
     url: str = ""
 

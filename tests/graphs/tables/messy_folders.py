@@ -4,13 +4,13 @@ python -m tests.graphs.tables.messy_folders OUT        # write them
 
 What `bangs fit` made of them before commit eda09fc, and what it makes of them since:
 
-Excel's semicolons         read, and said                   the same
+Excel's semicolons         read, with a note                   the same
 float ids                  refused, with a hint about .0    read: 30 ends found by ids that differ in '.0'
 placeholder labels         'unknown' became a class         stops: --unknown or --keep decides
 dates                      left out: different words        days, sine and cosine of the time of year
 one-directional edges      both ways, in Python one way     both ways, in Python too unless directed=True
-junk columns               left out, and said               the same
-two spellings of a class   two classes, and said            stops: --labels-ignore-case or --keep decides
+junk columns               left out, with a note               the same
+two spellings of a class   two classes, with a note            stops: --labels-ignore-case or --keep decides
 edges to unknown ids       refused                          refused; --unknown-edges drop or add
 weights with gaps          refused, the way out incomplete  refused; --ignore gives all edges the same weight
 duplicated nodes           refused, with rows and a way out the same

@@ -33,7 +33,7 @@ def edges_of(graph: tables.UserGraph) -> set[tuple[str, str]]:
     return {(graph.ids[s], graph.ids[t]) for s, t in zip(source, target, strict=True)}
 
 
-def said(graph: tables.UserGraph, *parts: str) -> bool:
+def has_note(graph: tables.UserGraph, *parts: str) -> bool:
     return any(all(part in note for part in parts) for note in graph.notes)
 
 
@@ -56,7 +56,7 @@ def test_two_small_tables_become_the_graph_they_describe(tmp_path: Path) -> None
 def test_a_directed_graph_keeps_its_directions(tmp_path: Path) -> None:
     graph = read(tmp_path, directed=True)
     assert edges_of(graph) == {("a", "b"), ("c", "d"), ("a", "c"), ("b", "e"), ("d", "f")}
-    assert said(graph, "5 rows make 5 directed edges")
+    assert has_note(graph, "5 rows make 5 directed edges")
 
 
 def test_ids_stay_as_they_were_written(tmp_path: Path) -> None:
@@ -70,7 +70,7 @@ def test_whole_number_labels_are_kept_and_sorted_as_numbers(tmp_path: Path) -> N
     graph = read(tmp_path, nodes="id,x,label\na,1,10\nb,2,10\nc,3,9\nd,4,9\ne,5,-1\nf,6,\n")
     assert graph.classes == ["9", "10"]
     assert graph.data.y.tolist() == [1, 1, 0, 0, -1, -1]
-    assert said(graph, "label '-1' means unknown in 1 row")
+    assert has_note(graph, "label '-1' means unknown in 1 row")
 
 
 def test_placeholders_such_as_na_are_no_class_unless_unknown_is_given(tmp_path: Path) -> None:
@@ -80,7 +80,7 @@ def test_placeholders_such_as_na_are_no_class_unless_unknown_is_given(tmp_path: 
     graph = read(tmp_path, nodes=nodes, unknown=["?", "NA"])
     assert graph.classes == ["cat", "none"]
     assert graph.data.y.tolist() == [0, 0, 1, 1, -1, -1]
-    assert said(graph, "labels '?', 'NA' mean unknown in 2 rows")
+    assert has_note(graph, "labels '?', 'NA' mean unknown in 2 rows")
 
 
 def test_a_misspelled_unknown_label_is_reported(tmp_path: Path) -> None:
@@ -97,8 +97,8 @@ def test_a_misspelled_unknown_label_is_reported(tmp_path: Path) -> None:
 def test_guessed_column_names_are_noted(tmp_path: Path, identity: str, source: str, target: str) -> None:
     nodes = NODES.replace("id,", f"{identity},", 1).replace("label", "Class")
     graph = read(tmp_path, nodes=nodes, edges=EDGES.replace("source,target", f"{source},{target}"))
-    assert said(graph, f"id from '{identity}'", "label from 'Class'")
-    assert said(graph, f"source from '{source}'", f"target from '{target}'")
+    assert has_note(graph, f"id from '{identity}'", "label from 'Class'")
+    assert has_note(graph, f"source from '{source}'", f"target from '{target}'")
     assert graph.columns.role("id") == identity
 
 
@@ -121,35 +121,35 @@ def test_column_names_can_be_given(tmp_path: Path) -> None:
 def test_without_a_name_to_guess_the_first_columns_serve(tmp_path: Path) -> None:
     nodes = NODES.replace("id,", "animal,", 1)
     graph = read(tmp_path, nodes=nodes, edges=EDGES.replace("source,target", "eats,eaten by"))
-    assert said(graph, "the first one, 'animal', differs in every row")
-    assert said(graph, "source from 'eats', target from 'eaten by'")
+    assert has_note(graph, "the first one, 'animal', differs in every row")
+    assert has_note(graph, "source from 'eats', target from 'eaten by'")
 
 
 def test_weights_come_with_the_edges(tmp_path: Path) -> None:
     graph = read(tmp_path, edges="source,target,weight\na,b,2\nb,a,3\nc,d,1\nc,d,1.5\na,a,9\nd,e,0.25\n")
     weight = dict(zip(map(tuple, graph.data.edge_index.T.tolist()), graph.data.edge_weight.tolist(), strict=True))
     assert weight == {(0, 1): 3.0, (1, 0): 3.0, (2, 3): 2.5, (3, 2): 2.5, (3, 4): 0.25, (4, 3): 0.25}
-    assert said(graph, "1 edge from a node to itself dropped")
-    assert said(graph, "1 repeated edge merged, their weights added")
-    assert said(graph, "6 rows make 3 undirected edges")
-    assert said(graph, "1 edge with another weight in the other direction; the larger counts")
-    assert said(graph, "1 node has no edge")
+    assert has_note(graph, "1 edge from a node to itself dropped")
+    assert has_note(graph, "1 repeated edge merged, their weights added")
+    assert has_note(graph, "6 rows make 3 undirected edges")
+    assert has_note(graph, "1 edge with another weight in the other direction; the larger counts")
+    assert has_note(graph, "1 node has no edge")
     single = read(tmp_path, edges="source,target,weight\na,b,2\n")
-    assert said(single, "1 row makes 1 undirected edge")
-    assert not said(single, "another weight")
+    assert has_note(single, "1 row makes 1 undirected edge")
+    assert not has_note(single, "another weight")
 
 
 def test_weights_far_from_one_are_noted(tmp_path: Path) -> None:
     for unit, expected in ((1.0, False), (2e6, True), (1e-6, True)):
         graph = read(tmp_path, edges=f"source,target,weight\na,b,{unit}\nb,c,{3 * unit}\nc,d,{2 * unit}\n")
-        assert said(graph, f"median weight is {2 * unit:.3g}, while a node counts itself with weight 1") is expected
+        assert has_note(graph, f"median weight is {2 * unit:.3g}, while a node counts itself with weight 1") is expected
 
 
 def test_edges_of_weight_zero_are_noted_and_leave_the_median_alone(tmp_path: Path) -> None:
     graph = read(tmp_path, edges="source,target,weight\na,b,0\nb,c,0\nc,d,1\n")
-    assert said(graph, "edges of weight 0 do not count")
-    assert not said(graph, "median weight")
-    assert not said(read(tmp_path, edges="source,target,weight\na,b,1\n"), "weight 0")
+    assert has_note(graph, "edges of weight 0 do not count")
+    assert not has_note(graph, "median weight")
+    assert not has_note(read(tmp_path, edges="source,target,weight\na,b,1\n"), "weight 0")
 
 
 def test_repeats_of_an_edge_without_weights_are_one_edge(tmp_path: Path) -> None:
@@ -161,20 +161,20 @@ def test_repeats_of_an_edge_without_weights_are_one_edge(tmp_path: Path) -> None
 @pytest.mark.parametrize(("delimiter", "name"), [(";", "semicolons"), ("\t", "tabs"), ("|", "bars")])
 def test_another_delimiter_is_recognised_and_noted(tmp_path: Path, delimiter: str, name: str) -> None:
     graph = read(tmp_path, nodes=NODES.replace(",", delimiter), edges=EDGES.replace(",", delimiter))
-    assert said(graph, "nodes.csv", f"separated by {name}")
+    assert has_note(graph, "nodes.csv", f"separated by {name}")
     assert edges_of(graph) == edges_of(read(tmp_path))
 
 
 def test_decimal_commas_are_read_where_commas_do_not_separate(tmp_path: Path) -> None:
     graph = read(tmp_path, nodes=NODES.replace(",", ";").replace(".", ","))
     assert torch.equal(graph.data.x, read(tmp_path).data.x)
-    assert said(graph, "column 'height' is written with decimal commas")
+    assert has_note(graph, "column 'height' is written with decimal commas")
 
 
 def test_weights_may_have_decimal_commas_too(tmp_path: Path) -> None:
     graph = read(tmp_path, edges="source;target;weight\na;b;0,5\nc;d;2\n")
     assert graph.data.edge_weight.tolist() == [0.5, 0.5, 2.0, 2.0]
-    assert said(graph, "edges.csv: column 'weight' is written with decimal commas")
+    assert has_note(graph, "edges.csv: column 'weight' is written with decimal commas")
 
 
 def test_a_word_among_decimal_commas_is_reported_and_the_column_stays_numeric(tmp_path: Path) -> None:
@@ -190,7 +190,7 @@ def test_a_few_decimal_commas_among_words_stay_words(tmp_path: Path) -> None:
     nodes = "id;x;size;label\na;1;small;p\nb;2;small;q\nc;3;large;p\nd;4;3,5;q\n"
     graph = read(tmp_path, nodes=nodes, edges="source;target\na;b\nc;d\n")
     assert graph.columns.features == ["x", "size=3,5", "size=large", "size=small"]
-    assert not said(graph, "decimal commas")
+    assert not has_note(graph, "decimal commas")
 
 
 def test_a_byte_order_mark_windows_line_ends_quotes_and_blank_lines_do_no_harm(tmp_path: Path) -> None:
@@ -201,7 +201,7 @@ def test_a_byte_order_mark_windows_line_ends_quotes_and_blank_lines_do_no_harm(t
     graph = read(tmp_path, nodes=nodes)
     assert torch.equal(graph.data.x, plain.data.x)
     assert list(graph.ids) == list(plain.ids)
-    assert said(graph, "nodes.csv begins with a byte-order mark")
+    assert has_note(graph, "nodes.csv begins with a byte-order mark")
 
 
 def test_a_quoted_cell_may_hold_commas_and_line_ends(tmp_path: Path) -> None:
@@ -252,7 +252,7 @@ def test_typed_parquet_columns_keep_their_meaning(tmp_path: Path) -> None:
 def test_digits_with_leading_zeros_are_categories(tmp_path: Path) -> None:
     graph = read(tmp_path, nodes="id,post,label\na,01,u\nb,01,u\nc,02,v\nd,02,v\ne,10,\nf,10,\n")
     assert graph.columns.features == ["post=01", "post=02", "post=10"]
-    assert said(graph, "'post'", "taken as categories")
+    assert has_note(graph, "'post'", "taken as categories")
 
 
 def test_digits_are_categories_with_the_option_categorical(tmp_path: Path) -> None:
@@ -268,9 +268,9 @@ def test_rare_categories_become_one_and_names_are_left_out(tmp_path: Path) -> No
     assert len(town.levels) == 50
     assert town.other
     assert graph.data.x.sum(dim=1).tolist() == [1.0] * 200
-    assert said(graph, "'town' has 60 categories; the 50 most frequent are kept")
-    assert said(graph, "'mail' has 150 different words in 200 cells")
-    assert said(graph, "'name' has a different word in every cell, which makes no categories; left out")
+    assert has_note(graph, "'town' has 60 categories; the 50 most frequent are kept")
+    assert has_note(graph, "'mail' has 150 different words in 200 cells")
+    assert has_note(graph, "'name' has a different word in every cell, which makes no categories; left out")
 
 
 def test_a_small_column_of_names_is_left_out_too(tmp_path: Path) -> None:
@@ -295,9 +295,9 @@ def test_numbers_with_signs_become_categories_with_a_note(tmp_path: Path) -> Non
 def test_a_second_column_called_like_a_label_is_named(tmp_path: Path) -> None:
     nodes = NODES.replace("colour", "Class")
     graph = read(tmp_path, nodes=nodes)
-    assert said(graph, "'Class' has the name of a label and is taken as a feature", "--ignore Class")
-    assert not said(read(tmp_path, nodes=nodes, ignore=["Class"]), "has the name of a label")
-    assert not said(read(tmp_path, nodes=nodes, encoding=graph.columns), "has the name of a label")
+    assert has_note(graph, "'Class' has the name of a label and is taken as a feature", "--ignore Class")
+    assert not has_note(read(tmp_path, nodes=nodes, ignore=["Class"]), "has the name of a label")
+    assert not has_note(read(tmp_path, nodes=nodes, encoding=graph.columns), "has the name of a label")
 
 
 def test_classes_that_may_be_one_are_named(tmp_path: Path) -> None:
@@ -317,14 +317,14 @@ def test_blank_and_constant_columns_are_left_out_with_a_note(tmp_path: Path) -> 
     graph = read(tmp_path, nodes=nodes)
     assert graph.columns.features == ["height"]
     assert graph.columns.left_out == ("same", "none", "word")
-    assert said(graph, "'same' has one value throughout")
-    assert said(graph, "'none' is blank throughout")
+    assert has_note(graph, "'same' has one value throughout")
+    assert has_note(graph, "'none' is blank throughout")
 
 
 def test_a_missing_number_is_filled_with_the_mean_by_the_option_fill(tmp_path: Path) -> None:
     graph = read(tmp_path, nodes=NODES.replace("3.0,green", "NA,green"), fill="mean")
     assert float(graph.data.x[4, 0]) == 0.0
-    assert said(graph, "1 blank of column 'height' filled with its mean")
+    assert has_note(graph, "1 blank of column 'height' filled with its mean")
     second = read(tmp_path, nodes=NODES.replace("3.0,green", ",green"), encoding=graph.columns)
     assert float(second.data.x[4, 0]) == 0.0
 
@@ -332,7 +332,7 @@ def test_a_missing_number_is_filled_with_the_mean_by_the_option_fill(tmp_path: P
 def test_a_blank_category_is_no_category(tmp_path: Path) -> None:
     graph = read(tmp_path, nodes=NODES.replace("3.0,green", "3.0,"))
     assert graph.data.x[4, 1:].tolist() == [0, 0, 0]
-    assert said(graph, "1 blank of column 'colour'")
+    assert has_note(graph, "1 blank of column 'colour'")
 
 
 def test_ignored_columns_are_no_features(tmp_path: Path) -> None:
@@ -352,7 +352,7 @@ def test_edge_weights_can_be_ignored_unless_the_option_weight_names_them(tmp_pat
     graph = read(tmp_path, edges=edges, ignore=["weight", "w"])
     assert graph.data.get("edge_weight") is None
     assert not graph.columns.weighted
-    assert said(graph, "edges.csv: source from 'source', target from 'target'; 'w', 'weight' not used")
+    assert has_note(graph, "edges.csv: source from 'source', target from 'target'; 'w', 'weight' not used")
     assert read(tmp_path, edges=edges, ignore=["weight"]).data.edge_weight.tolist() == [2, 2, 3, 3]
     assert read(tmp_path, edges=edges, ignore=["weight"], weight="weight").data.edge_weight.tolist() == [7, 7, 7, 7]
     weighted = read(tmp_path, edges=edges).columns
@@ -409,7 +409,7 @@ def test_where_only_test_rows_are_marked_the_other_labels_train(tmp_path: Path) 
     graph = read(tmp_path, nodes=nodes)
     assert graph.split is not None
     assert graph.split.train.tolist() == [[True, True, True, True, False, False]]
-    assert said(graph, "no row says train")
+    assert has_note(graph, "no row says train")
 
 
 def test_a_class_without_a_training_row_is_named(tmp_path: Path) -> None:
@@ -425,7 +425,7 @@ def test_labelled_rows_outside_the_split_are_not_learned_from(tmp_path: Path) ->
     graph = read(tmp_path, nodes=nodes)
     assert graph.split is not None
     assert not graph.split.train[0, 4]
-    assert said(graph, "1 labelled row without a split not used")
+    assert has_note(graph, "1 labelled row without a split not used")
 
 
 @pytest.mark.parametrize("form", ["npy", "npz", "csr", "parts"])
@@ -486,7 +486,7 @@ def test_an_npz_file_may_hold_weights_which_a_model_then_needs(tmp_path: Path) -
         tables.read(tmp_path / "plain.npz", encoding=weighted.columns)
     unweighted = tables.read(tmp_path / "heavy.npz", encoding=plain.columns)
     assert unweighted.data.get("edge_weight") is None
-    assert said(unweighted, "fitted without edge weights; 'edge_weight' not used")
+    assert has_note(unweighted, "fitted without edge weights; 'edge_weight' not used")
 
 
 def test_an_encoding_survives_json(tmp_path: Path) -> None:
@@ -510,8 +510,8 @@ def test_another_graph_is_read_with_the_first_ones_scale_levels_and_classes(tmp_
     assert graph.data.y.tolist() == [1, -1]
     assert graph.data.x[0].tolist() == pytest.approx([0, 0, 0, 1], abs=1e-6)
     assert graph.data.x[1, 1:].tolist() == [0, 0, 0]
-    assert said(graph, "'mauve', unknown to the model; no category there for 1 node")
-    assert said(graph, "1 column unknown to the model not used: 'extra'")
+    assert has_note(graph, "'mauve', unknown to the model; no category there for 1 node")
+    assert has_note(graph, "1 column unknown to the model not used: 'extra'")
 
 
 def test_labels_are_optional_for_a_fitted_encoding_and_never_guessed_from_a_feature(tmp_path: Path) -> None:

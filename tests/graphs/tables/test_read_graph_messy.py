@@ -262,7 +262,7 @@ def test_a_column_is_offered_only_where_its_name_is_near(tmp_path: Path) -> None
         tables.read(tmp_path, ignore=["hieght"])
 
 
-# what is said of each folder as it comes; where that stops, the options that read it
+# the note or the error of each folder as it comes; where it is an error, the options that read it
 MESSY: dict[str, tuple[str, dict[str, object]]] = {
     "Excel's semicolons": ("column 'height' is written with decimal commas; read so", {}),
     "float ids": ("30 ends of edges found by ids that differ in a trailing '.0'", {}),
@@ -285,14 +285,14 @@ STOPS = {
 
 @pytest.mark.parametrize("name", FOLDERS)
 def test_a_messy_folder_is_read_correctly_or_refused_with_a_remedy(tmp_path: Path, name: str) -> None:
-    said, options = MESSY[name]
+    message, options = MESSY[name]
     write(name, tmp_path)
     if name in STOPS:
         with pytest.raises(tables.BadTables) as stop:
             tables.read(tmp_path)
-        assert said in str(stop.value)
+        assert message in str(stop.value)
     else:
-        assert any(said in note for note in tables.read(tmp_path).notes)
+        assert any(message in note for note in tables.read(tmp_path).notes)
     if name == "duplicated nodes":  # a person must say which row is meant
         return
     graph = tables.read(tmp_path, **options)

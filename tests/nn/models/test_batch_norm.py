@@ -34,14 +34,14 @@ def norm() -> BatchNorm:
     return made
 
 
-def lessons() -> list[Tensor]:
+def training_batches() -> list[Tensor]:
     source = torch.Generator().manual_seed(2)
     return [torch.randn(2, 12, 5, generator=source) * 3 + 1 for _ in range(4)]
 
 
 def test_a_training_pass_equals_torchs_for_every_run(norm):
     twins = [stock(norm, run) for run in range(2)]
-    for x in lessons():
+    for x in training_batches():
         out = norm.normalise_batch(x)
         for run, twin in enumerate(twins):
             torch.testing.assert_close(out[run], twin(x[run]))
@@ -50,7 +50,7 @@ def test_a_training_pass_equals_torchs_for_every_run(norm):
 
 
 def test_so_are_its_gradients(norm):
-    x = lessons()[0].requires_grad_()
+    x = training_batches()[0].requires_grad_()
     (norm.normalise_batch(x) ** 3).sum().backward()
     for run in range(2):
         twin, run_x = stock(norm, run), x[run].detach().clone().requires_grad_()
@@ -60,9 +60,9 @@ def test_so_are_its_gradients(norm):
 
 
 def test_everyone_else_goes_by_what_is_remembered(norm):
-    for x in lessons():
+    for x in training_batches():
         norm.normalise_batch(x)
-    x = lessons()[0]
+    x = training_batches()[0]
     for run in range(2):
         torch.testing.assert_close(norm(x)[run], stock(norm, run).eval()(x[run]))
 
@@ -76,14 +76,14 @@ def test_grand_normalises_what_has_been_spread_and_the_hidden_layer(task):
     """On its way to logits a narrow product goes where the normalised features would."""
     learner = Trainer(GRAND(hidden=6, order=3, batch_norm=True, spread="features"), epochs=5).prepare(task)
     weights = learner.fit(task.given, Streams((0, 1, 2))).weights
-    said = learner.predict(weights, task.graph).logits
+    predicted = learner.predict(weights, task.graph).logits
     network, subgraph = learner.network, learner.prepared.whole
     spread = network._propagate(subgraph, subgraph.features.dense())
     for run in range(3):
         h = stock(network.outer, run).eval()(spread[run]) @ weights["predict.first"][run]
         h = stock(network.inner, run).eval()((h + weights["predict.first_bias"][run]).relu())
         expected = h @ weights["predict.second"][run] + weights["predict.second_bias"][run]
-        torch.testing.assert_close(said[run], expected, rtol=1e-4, atol=1e-5)
+        torch.testing.assert_close(predicted[run], expected, rtol=1e-4, atol=1e-5)
 
 
 def test_only_training_updates_the_running_statistics(task):

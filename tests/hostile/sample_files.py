@@ -1,4 +1,4 @@
-"""World: sound files of every kind that commands read, made once and shared by all cases."""
+"""SampleFiles: sound files of every kind that commands read, made once and shared by all cases."""
 
 import os
 import shutil
@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tests.fuzz import sound
-from tests.hostile.commands import QUIET, here
+from tests.hostile.commands import QUIET, run_bangs
 
 SUITE = """
 title = "Tiny"
@@ -27,7 +27,7 @@ FIT = ("--rounds=2", "--k=3", "--epochs=5", *QUIET)
 
 
 @dataclass(frozen=True)
-class World:
+class SampleFiles:
     """Where the sound files lie; cases read them and work in a folder of their own."""
 
     root: Path
@@ -74,26 +74,35 @@ class World:
         return self.root / "predictions.csv"
 
     @classmethod
-    def made(cls, root: Path) -> "World":
-        world = cls(root)
-        world.tables.mkdir(parents=True)
+    def create(cls, root: Path) -> "SampleFiles":
+        samples = cls(root)
+        samples.tables.mkdir(parents=True)
         for name, content in sound.csv().items():
-            (world.tables / name).write_bytes(content)
-        copied(world.tables, world.others)
-        lines = (world.tables / "edges.csv").read_text().splitlines(keepends=True)
-        (world.others / "edges.csv").write_text("".join(lines[:-20]))
-        world.graph.write_bytes(sound.dense())
-        world.suite.write_text(SUITE.format(graph=world.graph))
+            (samples.tables / name).write_bytes(content)
+        copied(samples.tables, samples.others)
+        lines = (samples.tables / "edges.csv").read_text().splitlines(keepends=True)
+        (samples.others / "edges.csv").write_text("".join(lines[:-20]))
+        samples.graph.write_bytes(sound.dense())
+        samples.suite.write_text(SUITE.format(graph=samples.graph))
         for words in (
-            ("fit", world.tables, "--out", world.fit, *FIT),
-            ("predict", world.fit, world.others, "--out", world.predictions, *QUIET),
-            ("convert", world.tables, world.store, "--quiet"),
-            ("reproduce", world.suite, "--out", world.results, "--export", world.rows, *QUIET),
-            ("run", f"--dataset={world.graph}", "--out", world.run, "--rounds=1", "--k=3", "--seeds=2", "--epochs=5"),
+            ("fit", samples.tables, "--out", samples.fit, *FIT),
+            ("predict", samples.fit, samples.others, "--out", samples.predictions, *QUIET),
+            ("convert", samples.tables, samples.store, "--quiet"),
+            ("reproduce", samples.suite, "--out", samples.results, "--export", samples.rows, *QUIET),
+            (
+                "run",
+                f"--dataset={samples.graph}",
+                "--out",
+                samples.run,
+                "--rounds=1",
+                "--k=3",
+                "--seeds=2",
+                "--epochs=5",
+            ),
         ):
-            said = here(*words)
-            assert said.code == 0, said.err
-        return world
+            result = run_bangs(*words)
+            assert result.code == 0, result.err
+        return samples
 
 
 def copied(source: Path, target: Path) -> Path:
