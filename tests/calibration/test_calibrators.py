@@ -24,7 +24,7 @@ def task_of(validation: Tensor, classes: int) -> Task:
     return Task(graph, Labels.given(torch.full_like(validation, -1)), validation, classes)
 
 
-def honest(nodes: int, classes: int = 4, runs: int = 2, seed: int = 0) -> tuple[Tensor, Tensor]:
+def calibrated_logits(nodes: int, classes: int = 4, runs: int = 2, seed: int = 0) -> tuple[Tensor, Tensor]:
     """Logits z [R, N, C] and labels drawn from softmax(z)."""
     generator = torch.Generator().manual_seed(seed)
     logits = 2 * torch.randn(runs, nodes, classes, generator=generator)
@@ -40,14 +40,14 @@ def halves(label: Tensor, classes: int = 4) -> tuple[Task, Tensor]:
 
 @pytest.mark.parametrize("factor", [0.1, 0.5, 1.0, 3.0, 20.0])
 def test_temperature_recovers_the_factor_that_spoiled_the_logits(factor):
-    logits, label = honest(20_000)
+    logits, label = calibrated_logits(20_000)
     task, _ = halves(label)
     temperature = Temperature().fit(Prediction(factor * logits), task)
     torch.testing.assert_close(temperature, torch.full_like(temperature, factor), rtol=0.05, atol=0)
 
 
 def test_vector_recovers_weights_and_biases():
-    logits, label = honest(40_000)
+    logits, label = calibrated_logits(40_000)
     weight, bias = torch.tensor([0.5, 1.0, 2.0, 1.5]), torch.tensor([1.0, -1.0, 0.5, -0.5])
     spoiled = Prediction((logits - bias) / weight)
     task, _ = halves(label)
@@ -61,7 +61,7 @@ def test_vector_recovers_weights_and_biases():
 @pytest.mark.parametrize("factor", [0.3, 4.0])
 def test_ets_recovers_a_known_distortion(factor):
     """Labels follow softmax(z), the classifier says softmax(factor·z)."""
-    logits, label = honest(16_000)
+    logits, label = calibrated_logits(16_000)
     task, test = halves(label)
     got = ETS()(Prediction(factor * logits), task)
     assert (got.probs - logits.softmax(-1)).abs().mean() < 0.01
@@ -72,7 +72,7 @@ def test_ets_recovers_a_known_distortion(factor):
 def test_ets_sees_noise_that_temperature_cannot():
     """Labels follow 0.8·softmax(z) + 0.2/C, as noisy labels do, the classifier says softmax(3z)."""
     generator = torch.Generator().manual_seed(3)
-    logits, _ = honest(16_000)
+    logits, _ = calibrated_logits(16_000)
     truth = 0.8 * logits.softmax(-1) + 0.2 / 4
     draw = torch.rand(truth.shape[:-1], generator=generator, dtype=torch.float64)  # alike in all versions of torch
     label = (truth.cumsum(-1)[..., :-1] < draw[..., None]).sum(-1)
@@ -85,7 +85,7 @@ def test_ets_sees_noise_that_temperature_cannot():
 
 
 def test_ets_improves_a_sharpened_prediction_mixed_with_the_uniform_distribution():
-    logits, label = honest(16_000)
+    logits, label = calibrated_logits(16_000)
     task, test = halves(label)
     spoiled = Prediction((0.9 * (2 * logits).softmax(-1) + 0.1 / 4).log())
     before, after = (metrics.negative_log_likelihood(p, test) for p in (spoiled, ETS()(spoiled, task)))
@@ -105,7 +105,7 @@ def test_the_weights_of_a_known_mixture_are_recovered(truth):
 @pytest.mark.parametrize("part", PLAIN, ids=repr)
 @pytest.mark.parametrize("factor", [0.2, 4.0])
 def test_held_out_likelihood_improves(part, factor):
-    logits, label = honest(2_000)
+    logits, label = calibrated_logits(2_000)
     task, test = halves(label)
     spoiled = Prediction(factor * logits)
     before, after = (metrics.negative_log_likelihood(p, test) for p in (spoiled, part(spoiled, task)))
@@ -114,14 +114,14 @@ def test_held_out_likelihood_improves(part, factor):
 
 @pytest.mark.parametrize("part", [Temperature(), ETS()], ids=repr)
 def test_scaling_by_one_temperature_keeps_every_label(part):
-    logits, label = honest(3_000)
+    logits, label = calibrated_logits(3_000)
     task, _ = halves(label)
     spoiled = Prediction(4 * logits)
     assert torch.equal(part(spoiled, task).label, spoiled.label)
 
 
 def test_an_honest_prediction_is_left_nearly_alone():
-    logits, label = honest(20_000)
+    logits, label = calibrated_logits(20_000)
     task, _ = halves(label)
     for part in PLAIN:
         assert (part(Prediction(logits), task).probs - logits.softmax(-1)).abs().mean() < 0.01
@@ -133,7 +133,7 @@ class TestSlowTwins:
     @pytest.fixture(params=[(0.3, 1.0), (1.0, 1.0), (5.0, 0.0)], ids=["dull", "honest", "sharp"])
     def case(self, request) -> tuple[Prediction, Task, float]:
         factor, prior = request.param
-        logits, label = honest(600, seed=5)
+        logits, label = calibrated_logits(600, seed=5)
         generator = torch.Generator().manual_seed(6)
         noisy = torch.where(torch.rand(label.shape, generator=generator) < 0.2, label.roll(7, 1), label)
         return Prediction(factor * logits), halves(noisy)[0], prior
@@ -189,12 +189,12 @@ class TestSlowTwins:
 @pytest.mark.parametrize("part", PLAIN, ids=repr)
 class TestEdgeCases:
     def test_no_validation_node_at_all_changes_nothing(self, part):
-        logits, label = honest(50)
+        logits, label = calibrated_logits(50)
         task = task_of(torch.full_like(label, -1), 4)
         torch.testing.assert_close(part(Prediction(logits), task).probs, logits.softmax(-1), rtol=1e-3, atol=1e-4)
 
     def test_a_run_without_validation_nodes_does_not_disturb_the_others(self, part):
-        logits, label = honest(400)
+        logits, label = calibrated_logits(400)
         validation = halves(label)[0].validation.clone()
         validation[1] = -1
         got = part(Prediction(4 * logits), task_of(validation, 4))
@@ -203,7 +203,7 @@ class TestEdgeCases:
         torch.testing.assert_close(got.probs[1], (4 * logits[1]).softmax(-1), rtol=1e-3, atol=1e-4)
 
     def test_a_run_with_few_validation_nodes_is_calibrated_as_if_alone(self, part):
-        logits, label = honest(400)
+        logits, label = calibrated_logits(400)
         validation = halves(label)[0].validation.clone()
         validation[1, 20:] = -1
         got = part(Prediction(4 * logits), task_of(validation, 4))
@@ -211,32 +211,32 @@ class TestEdgeCases:
         torch.testing.assert_close(got.logits[1:], alone.logits)
 
     def test_one_validation_node_moves_little(self, part):
-        logits, _ = honest(50)
+        logits, _ = calibrated_logits(50)
         validation = torch.where(torch.arange(50) == 3, logits.argmax(-1), -1)
         got = part(Prediction(logits), task_of(validation, 4))
         assert got.logits.isfinite().all()
         assert got.confidence.mean() < 0.99
 
     def test_perfectly_separable_validation_labels_stay_finite(self, part):
-        logits, _ = honest(200)
+        logits, _ = calibrated_logits(200)
         got = part(Prediction(logits), task_of(logits.argmax(-1), 4))
         assert got.logits.isfinite().all()
         assert (got.log_probs > -1e5).all()
         assert (got.label == logits.argmax(-1)).double().mean() > 0.95
 
     def test_wrong_everywhere_ends_near_the_uniform_distribution(self, part):
-        logits, _ = honest(400)
+        logits, _ = calibrated_logits(400)
         got = part(Prediction(logits), task_of((logits.argmax(-1) + 1) % 4, 4))
         assert got.logits.isfinite().all()
         assert metrics.negative_log_likelihood(got, (logits.argmax(-1) + 1) % 4).max() < 1.45
 
     def test_validation_labels_of_one_class_only(self, part):
-        logits, _ = honest(200)
+        logits, _ = calibrated_logits(200)
         got = part(Prediction(logits), task_of(torch.zeros(2, 200, dtype=torch.long), 4))
         assert got.logits.isfinite().all()
 
     def test_huge_and_constant_logits_stay_finite(self, part):
-        logits, label = honest(200)
+        logits, label = calibrated_logits(200)
         logits[:, :20] = 3.0
         task = halves(label)[0]
         for factor in (0.0, 1e-6, 1e4):
@@ -244,20 +244,20 @@ class TestEdgeCases:
 
 
 def test_without_a_prior_separable_labels_meet_the_bound():
-    logits, _ = honest(200)
+    logits, _ = calibrated_logits(200)
     temperature = Temperature(prior=0).fit(Prediction(logits), task_of(logits.argmax(-1), 4))
     torch.testing.assert_close(temperature, torch.full_like(temperature, 0.01), rtol=1e-6, atol=0)
 
 
 def test_without_a_prior_labels_that_are_all_wrong_meet_the_other_bound():
-    logits, _ = honest(200)
+    logits, _ = calibrated_logits(200)
     temperature = Temperature(prior=0).fit(Prediction(logits), task_of((logits.argmax(-1) + 1) % 4, 4))
     torch.testing.assert_close(temperature, torch.full_like(temperature, 100.0), rtol=1e-6, atol=0)
 
 
 @pytest.mark.parametrize("prior", [0.0, 1.0, 50.0])
 def test_the_targets_of_a_run_weigh_one_in_all_whatever_the_prior_and_however_few_nodes(prior):
-    logits, label = honest(30, runs=3)
+    logits, label = calibrated_logits(30, runs=3)
     validation = torch.where(torch.arange(30) < torch.tensor([[20], [3], [0]]), label, -1)
     sample = ValidationSample.of(Prediction(logits), task_of(validation, 4), prior)
     torch.testing.assert_close(sample.target.sum((1, 2)), torch.ones(3, dtype=torch.float64))
@@ -266,7 +266,7 @@ def test_the_targets_of_a_run_weigh_one_in_all_whatever_the_prior_and_however_fe
 
 def test_what_has_converged_stands_still_however_long_others_take(monkeypatch):
     """So a run ends at the same bits alone and in company."""
-    logits, label = honest(200)
+    logits, label = calibrated_logits(200)
     case = Prediction(3 * logits), halves(label)[0]
     asked_often, asked_never = [], []
     for every, fits in ((1, asked_often), (1000, asked_never)):
@@ -276,7 +276,7 @@ def test_what_has_converged_stands_still_however_long_others_take(monkeypatch):
 
 
 def test_the_prior_weighs_as_much_as_its_nodes():
-    logits, label = honest(4_000)
+    logits, label = calibrated_logits(4_000)
     task, _ = halves(label)
     spoiled = Prediction(3 * logits)
     weak, strong = (Temperature(prior).fit(spoiled, task) for prior in (1.0, 1e6))
@@ -284,7 +284,7 @@ def test_the_prior_weighs_as_much_as_its_nodes():
     torch.testing.assert_close(strong, torch.ones_like(strong), rtol=0.01, atol=0)
 
 
-def test_a_models_own_word_counts_as_one_validation_node():
+def test_the_models_own_prediction_counts_as_one_validation_node():
     """Of a single right node with p = σ(2) a half of the target is p: σ(2/T) = (1 + p)/2."""
     confidence = torch.tensor(2.0, dtype=torch.float64).sigmoid()
     wanted = 2 / ((1 + confidence) / 2).logit()
@@ -294,7 +294,7 @@ def test_a_models_own_word_counts_as_one_validation_node():
 
 
 def test_a_mixture_does_not_depend_on_how_many_nodes_are_mixed_at_once(monkeypatch):
-    logits, label = honest(29)
+    logits, label = calibrated_logits(29)
     task, _ = halves(label)
     whole = ETS()(Prediction(logits), task)
     monkeypatch.setattr(calibrators, "CHUNK", 7)
@@ -303,7 +303,7 @@ def test_a_mixture_does_not_depend_on_how_many_nodes_are_mixed_at_once(monkeypat
 
 @pytest.mark.parametrize("count", [5, 20, 100])
 def test_vector_with_few_nodes_stays_close_to_temperature_scaling(count):
-    logits, label = honest(2_000, runs=4)
+    logits, label = calibrated_logits(2_000, runs=4)
     validation = torch.where(torch.arange(2_000) < count, label, -1)
     test = torch.where(torch.arange(2_000) < count, -1, label)
     plain, rich = (part(Prediction(3 * logits), task_of(validation, 4)) for part in (Temperature(), Vector()))
@@ -312,7 +312,7 @@ def test_vector_with_few_nodes_stays_close_to_temperature_scaling(count):
 
 
 def test_uncalibrated_is_the_prediction_itself():
-    logits, label = honest(10)
+    logits, label = calibrated_logits(10)
     prediction = Prediction(logits)
     assert Uncalibrated()(prediction, halves(label)[0]) is prediction
 

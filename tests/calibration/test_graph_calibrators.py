@@ -121,7 +121,7 @@ def test_hops_on_a_path_with_a_lonely_node(tiny):
     assert hops(pattern, known).tolist() == [[0, 1, 2, 2, 2, 2], [2, 2, 1, 0, 1, 2]]
 
 
-def test_who_hears_a_given_node_is_beside_it_and_whom_it_hears_is_not():
+def test_distance_follows_edges_from_a_given_node_and_not_to_it():
     pattern = adjacency(Data(edge_index=torch.tensor([[0, 1], [1, 2]]), num_nodes=3), 1.0, "none")
     assert hops(pattern, torch.tensor([[False, True, False]])).tolist() == [[2, 0, 1]]
 

@@ -118,7 +118,7 @@ def test_the_version_stands_in_one_place() -> None:
     assert bangs("--version").out.split()[:2] == ["bangs", package.__version__]
 
 
-def test_in_a_checkout_the_version_tells_the_commit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_in_a_checkout_the_version_names_the_commit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     command = ["git", "-C", str(ROOT), "describe", "--always", "--tags"]
     process = subprocess.run(command, capture_output=True, text=True)
     if process.returncode:

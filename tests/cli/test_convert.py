@@ -114,7 +114,7 @@ def test_an_npz_becomes_a_store(tmp_path):
         ("missing/folder.npz", "does not exist"),
     ],
 )
-def test_a_source_that_is_none_is_told(tmp_path, source, expected):
+def test_what_is_no_source_is_refused(tmp_path, source, expected):
     result = bangs("convert", source, str(tmp_path / "store"))
     assert result.code == 2
     assert expected in result.err

@@ -23,7 +23,7 @@ def first(fitted_example: Path, source: str) -> dict[str, str]:
         return next(row for row in csv.DictReader(file) if row["source"] == source)
 
 
-def test_a_pseudo_label_is_told_with_all_its_reasons(fitted_example: Path) -> None:
+def test_a_pseudo_label_is_explained_with_all_its_reasons(fitted_example: Path) -> None:
     with (fitted_example / "pseudo_labels.csv").open(newline="") as file:
         row = next(csv.DictReader(file))
     result = bangs("explain", fitted_example, row["id"])
@@ -131,7 +131,7 @@ def test_long_names_are_cut_where_they_are_examples() -> None:
     assert len(str(refusal.value)) < 200
 
 
-def test_where_the_label_is_a_mean_of_models_the_text_says_whose_rounds_are_told(tmp_path: Path) -> None:
+def test_for_a_mean_of_models_the_text_says_whose_rounds_are_shown(tmp_path: Path) -> None:
     graph = citation(nodes=90, classes=3, seed=0)
     graph.y[45:] = -1
     alone = SelfTrainingClassifier("sgc", validation=0.25, rounds=1, epochs=10).fit(graph).explain(50)

@@ -49,7 +49,7 @@ def test_predictions_keep_ids_and_labels_and_say_where_a_label_comes_from(fitted
 @pytest.mark.parametrize(
     ("model", "expected"), [("gat", True), ("gin", True), ("gcn", False), ("gin --ignore weight", False)]
 )
-def test_a_model_that_takes_all_edges_alike_is_told_where_they_have_weights(
+def test_a_model_that_ignores_edge_weights_gets_a_note_where_there_are_some(
     tmp_path: Path, model: str, expected: bool
 ) -> None:
     (tmp_path / "nodes.csv").write_text(
@@ -79,7 +79,7 @@ def test_every_pseudo_label_has_its_reasons(fitted_example: Path) -> None:
         assert row["influences"].count("%") == 3
 
 
-def test_the_model_loads_and_says_what_the_table_says(fitted_example: Path) -> None:
+def test_the_model_loads_and_predicts_what_the_table_holds(fitted_example: Path) -> None:
     model = SelfTrainingClassifier.load(fitted_example)
     table = rows(fitted_example / "predictions.csv")
     assert model.predict().tolist() == [row["predicted"] for row in table]
@@ -93,7 +93,7 @@ def test_the_card_names_classes_counts_and_limits(fitted_example: Path) -> None:
         assert words in card
 
 
-def test_only_the_note_of_its_tables_tells_where_on_the_disk_it_was_made(fitted_example: Path) -> None:
+def test_only_tables_json_holds_the_path_of_the_tables(fitted_example: Path) -> None:
     assert json.loads((fitted_example / "tables.json").read_text())["tables"]["path"].endswith("examples/own-graph")
     for path in fitted_example.iterdir():
         if path.is_file() and path.name != "tables.json":
@@ -225,7 +225,7 @@ def test_test_labels_only_mark(tmp_path: Path) -> None:
     assert [row["known"] for row in table[20:]] == [""] * 20
 
 
-def test_a_class_with_one_label_is_learned_and_its_name_told(tmp_path: Path) -> None:
+def test_a_class_with_one_label_is_learned_and_named(tmp_path: Path) -> None:
     folder = tmp_path / "graph"
     hostile(folder)
     table = (folder / "nodes.csv").read_text().splitlines()

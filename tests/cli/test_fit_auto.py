@@ -83,7 +83,7 @@ def test_predict_says_that_positions_in_a_graph_of_other_nodes_cannot_be_compare
         assert (warning in " ".join((result.out + result.err).split())) == expected
 
 
-def test_a_model_that_knows_nothing_is_told(tmp_path: Path) -> None:
+def test_a_model_no_better_than_chance_is_reported(tmp_path: Path) -> None:
     draw = np.random.default_rng(0)
     nodes = [f"{i},{draw.normal():.3f},{'ab'[draw.integers(2)] if i < 24 else ''}" for i in range(60)]
     (tmp_path / "nodes.csv").write_text("id,x,label\n" + "\n".join(nodes) + "\n")

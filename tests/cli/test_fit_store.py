@@ -70,7 +70,7 @@ def test_folds_can_be_asked_for_on_a_store_and_answer_every_command(store, tmp_p
     assert bangs("predict", str(tmp_path / "fit"), store, "--json").code == 0
 
 
-def test_a_store_that_moved_is_told_and_found_again(store, tmp_path, monkeypatch):
+def test_a_store_that_moved_is_reported_and_found_again(store, tmp_path, monkeypatch):
     monkeypatch.setattr(stored_graph, "MAX_BYTES_IN_MEMORY", 0)
     out, moved = str(tmp_path / "fit"), str(tmp_path / "elsewhere")
     result = bangs("fit", store, "--out", out, *ASKED)
@@ -93,7 +93,7 @@ def test_a_store_that_moved_is_told_and_found_again(store, tmp_path, monkeypatch
     ("words", "expected"),
     [(("--model", "gat"), "GAT needs the whole graph"), (("--calibrator", "gats"), "edges at once")],
 )
-def test_what_cannot_be_done_from_the_disk_is_told_before_a_folder_is_made(
+def test_what_a_graph_on_disk_cannot_do_is_refused_before_a_folder_is_made(
     store, tmp_path, monkeypatch, words, expected
 ):
     monkeypatch.setattr(stored_graph, "MAX_BYTES_IN_MEMORY", 0)

@@ -13,11 +13,11 @@ import importlib.abc, os, signal, sys
 
 class Strike(importlib.abc.MetaPathFinder):
     def find_spec(self, name, path, target=None):
-        if name in struck:
-            struck.remove(name)
+        if name in interrupted_process:
+            interrupted_process.remove(name)
             os.kill(os.getpid(), signal.SIGINT)
 
-struck = sys.argv.pop(1).split(",")
+interrupted_process = sys.argv.pop(1).split(",")
 sys.meta_path.insert(0, Strike())
 sys.argv[0] = "bangs"
 from bangs.__main__ import main
@@ -26,13 +26,13 @@ main()
 MODULES = ["typer", "torch._C", "numpy._core.multiarray", "bangs.selftraining.loop"]
 
 
-def struck(modules: str, *words: str, script: str = SCRIPT) -> "subprocess.CompletedProcess[str]":
+def interrupted_process(modules: str, *words: str, script: str = SCRIPT) -> "subprocess.CompletedProcess[str]":
     return subprocess.run([sys.executable, "-c", script, modules, *words], capture_output=True, text=True, timeout=200)
 
 
 @pytest.mark.parametrize("module", MODULES)
 def test_a_signal_amid_an_import_waits_for_its_end(module: str) -> None:
-    result = struck(module, "run", "--rounds", "0", "--seeds", "1")
+    result = interrupted_process(module, "run", "--rounds", "0", "--seeds", "1")
     assert result.returncode == 130, result.stderr
     assert result.stderr == "bangs: interrupted\n"
     assert result.stdout == ""
@@ -46,7 +46,7 @@ def test_a_second_one_does_not_wait(tmp_path: Path) -> None:
         "for _ in range(2):\n    os.kill(os.getpid(), signal.SIGINT)\n    time.sleep(0.3)\n"
         "print('outlived')\n"
     )
-    result = struck("none", "run", "--code", str(code))
+    result = interrupted_process("none", "run", "--code", str(code))
     assert result.returncode == 130
     assert "outlived" not in result.stdout
     assert "Traceback" not in result.stderr
@@ -56,7 +56,7 @@ def test_an_ignored_signal_stays_ignored() -> None:
     """As a shell starts jobs in the background."""
     before = signal.signal(signal.SIGINT, signal.SIG_IGN)
     try:
-        result = struck("typer", "--version")
+        result = interrupted_process("typer", "--version")
     finally:
         signal.signal(signal.SIGINT, before)
     assert result.returncode == 0, result.stderr

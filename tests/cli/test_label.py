@@ -24,7 +24,7 @@ def fitted(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def test_suggestions_are_told_and_written_as_csv_and_json(fitted: Path, tmp_path: Path) -> None:
+def test_suggestions_are_printed_and_written_as_csv_and_json(fitted: Path, tmp_path: Path) -> None:
     result = bangs("suggest", fitted / "fit", "--count=3")
     assert result.code == 0
     assert "Label these next" in result.out
@@ -111,7 +111,7 @@ def test_there_is_nothing_to_look_at_where_nothing_is(fitted: Path, tmp_path: Pa
     assert "is not a folder; name one that `bangs label` wrote" in result.err
 
 
-def test_a_fit_that_fails_is_told_in_the_terminal_and_on_the_page(tmp_path: Path) -> None:
+def test_a_fit_that_fails_is_reported_in_the_terminal_and_on_the_page(tmp_path: Path) -> None:
     graph = small_graph(tmp_path / "graph")
     (graph / "edges.csv").write_text("source,target\nn1,nobody\n")
     with Command(graph, tmp_path / "out") as server:

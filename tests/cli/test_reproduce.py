@@ -19,7 +19,7 @@ from bangs.runs import RunFolder, read_run
 from bangs.utils.signals import Stopped
 from tests import ROOT
 from tests.helpers.forking import FORKING
-from tests.helpers.small_graphs import Deadly, graph_file, suite_file
+from tests.helpers.small_graphs import JobKilledAtStart, graph_file, suite_file
 
 KILL_SUITE = ROOT / "tests" / "integration" / "kill_suite.py"
 
@@ -208,7 +208,9 @@ def test_a_job_whose_process_dies_is_tried_again_but_not_for_ever(
     for seed, deaths in enumerate((1, 2)):
         experiment = jobs.Experiment(dataset=str(graph), method="raw", seeds=(seed,), changes={"epochs": 3})
         (tmp_path / str(seed)).mkdir()
-        deadly.append(Deadly(experiment, tmp_path / str(seed), device="cpu", deaths=deaths, parent=os.getpid()))
+        deadly.append(
+            JobKilledAtStart(experiment, tmp_path / str(seed), device="cpu", deaths=deaths, parent=os.getpid())
+        )
     outcomes = {}
     process_workers.Processes(1)(deadly, lambda job, outcome: outcomes.update({job.name: outcome.kind}))
     assert [outcomes[job.name] for job in deadly] == ["done", "failed"]

@@ -26,7 +26,7 @@ def test_the_rest_takes_what_runs_like_it_took() -> None:
     assert forecast(5.0) == pytest.approx(12.0)  # two at a time
 
 
-def test_runs_that_failed_do_not_tell_how_long_others_take() -> None:
+def test_failed_runs_do_not_count_in_the_time_left() -> None:
     jobs = [job("raw"), job("raw", seed=1), job("raw", seed=2)]
     forecast = Forecast(jobs)
     forecast.learn(jobs[0], Outcome("failed"))
@@ -46,11 +46,11 @@ def test_a_run_that_another_process_has_finished_since_is_no_failure(tmp_path: P
     assert [failure["run"] for failure in progress.failures] == [plan.jobs[1].name]
 
 
-def test_a_duration_is_said_as_people_say_it() -> None:
+def test_a_duration_is_shown_in_everyday_units() -> None:
     assert [duration(30), duration(600), duration(7200)] == ["30 s", "10 min", "2.0 h"]
 
 
-def test_a_lost_worker_is_told_once_and_the_rest_is_read_from_the_folders(
+def test_a_lost_worker_is_reported_once_and_the_rest_is_read_from_the_folders(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     plan = Plan(tmp_path, (), (Job(Experiment("cora", "raw", seeds=(0,)), tmp_path),))

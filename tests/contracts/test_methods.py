@@ -131,7 +131,7 @@ def test_something_is_adopted_and_its_label_is_the_teachers(name, outcome):
     assert outcome(name)[-1].labels.adopted.any(1).all()
 
 
-def test_raw_adopts_nobody(outcome):
+def test_raw_adopts_no_node(outcome):
     (only,) = outcome("raw")
     assert not only.labels.adopted.any()
 

@@ -76,10 +76,10 @@ def test_a_run_alone_equals_the_run_in_a_batch(model):
 def test_with_dropout_on_the_whole_graph_too(model):
     for graph in wide():
         together, alone = build(model, graph), build(model, graph, (5,))
-        seen, company = masks(5), masks(*SEEDS)
+        seen, in_batch = masks(5), masks(*SEEDS)
         for _ in range(2):
             single = alone(whole(alone, graph, 1), seen)
-            torch.testing.assert_close(single[0], together(whole(together, graph), company)[1])
+            torch.testing.assert_close(single[0], together(whole(together, graph), in_batch)[1])
 
 
 @torch.no_grad()

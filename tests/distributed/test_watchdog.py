@@ -40,7 +40,7 @@ def begun(*words: str) -> Iterator[subprocess.Popen[str]]:
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_a_signal_that_no_safe_point_heeds_ends_the_process(number: signal.Signals) -> None:
+def test_a_signal_that_no_safe_point_handles_ends_the_process(number: signal.Signals) -> None:
     with begun(CHILD) as process:
         process.send_signal(number)
         _, errors = process.communicate(timeout=60)
@@ -55,7 +55,7 @@ def test_a_process_does_not_outlive_its_parent() -> None:
         assert "rank 0 ends: torchrun has died" in errors
 
 
-def test_a_signal_that_is_heeded_takes_its_orderly_way() -> None:
+def test_a_signal_that_a_safe_point_handles_raises_stopped() -> None:
     with watchdog(grace=60), pytest.raises(Stopped), graceful():
         os.kill(os.getpid(), signal.SIGTERM)
 

@@ -92,7 +92,7 @@ def test_a_time_limit_leaves_at_least_one_model() -> None:
     assert len(model.leaderboard_) == 1
 
 
-def test_a_stopped_contest_goes_on_after_the_candidates_that_are_finished(
+def test_a_stopped_search_goes_on_after_the_candidates_that_are_finished(
     fitted: SelfTrainingClassifier, tmp_path: Path
 ) -> None:
     rounds: list[str] = []

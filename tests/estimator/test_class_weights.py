@@ -179,7 +179,7 @@ def test_where_most_classes_have_one_label_none_is_held_back() -> None:
     assert shares.max() < 0.6, "the class with six labels does not take all nodes"
 
 
-def test_labels_chosen_by_class_are_told_from_a_random_sample() -> None:
+def test_labels_chosen_by_class_are_distinguished_from_a_random_sample() -> None:
     """Models that tell two halves of a graph apart; labels of one half only, or of nodes like all others."""
     logits = torch.zeros(2, 200, 2)
     logits[:, :100, 0] = logits[:, 100:, 1] = 2.0

@@ -44,7 +44,7 @@ def fitted() -> SelfTrainingClassifier:
     return SelfTrainingClassifier(**QUICK).fit(half_known()[0])
 
 
-def test_a_fit_tells_what_scikit_learns_self_training_tells(fitted: SelfTrainingClassifier) -> None:
+def test_a_fit_has_the_attributes_of_scikit_learns_self_training(fitted: SelfTrainingClassifier) -> None:
     data, truth = half_known()
     assert fitted.classes_.tolist() == [0, 1]
     assert fitted.predict().shape == (40,)
@@ -71,23 +71,23 @@ def test_the_fitted_graph_handed_in_again_gives_the_same_probabilities(fitted: S
 def test_probabilities_are_those_of_the_calibrator() -> None:
     data, _ = half_known()
     raw = SelfTrainingClassifier(**QUICK, calibrator="none").fit(data)
-    warm = SelfTrainingClassifier(**QUICK, selector="random", calibrator=Flat()).fit(data)
+    warm = SelfTrainingClassifier(**QUICK, selector="random", calibrator=UniformCalibrator()).fit(data)
     assert raw.predict_proba().max() > 0.6
     assert warm.predict_proba() == pytest.approx(np.full((40, 2), 0.5))
     assert warm.predict_proba(data) == pytest.approx(np.full((40, 2), 0.5))
 
 
 @dataclass(frozen=True)
-class Flat:
-    """A calibrator that knows nothing."""
+class UniformCalibrator:
+    """A calibrator that gives all classes the same probability."""
 
     def __call__(self, prediction: Prediction, task: Task) -> Prediction:
         return Prediction(torch.zeros_like(prediction.logits))
 
 
 @dataclass(frozen=True)
-class Favourite:
-    """A score that likes one node best."""
+class PrefersOneNode:
+    """A score that is highest for one node."""
 
     node: int
 
@@ -99,7 +99,7 @@ class Favourite:
 
 def test_a_score_of_ones_own_decides_who_is_adopted() -> None:
     data, _ = half_known()
-    model = SelfTrainingClassifier(**HARD, selector=Favourite(31), k=1, rounds=1, epochs=5).fit(data)
+    model = SelfTrainingClassifier(**HARD, selector=PrefersOneNode(31), k=1, rounds=1, epochs=5).fit(data)
     assert model.history_[1]["adopted"][0]["node"] == [31]
 
 
@@ -353,7 +353,7 @@ class TestRounds:
         assert model.termination_condition_ == "all_labeled"
         assert model.n_iter_ == 2
 
-    def test_it_ends_when_nobody_is_good_enough(self) -> None:
+    def test_it_ends_when_no_node_is_good_enough(self) -> None:
         model = SelfTrainingClassifier(**HARD, selector=Nobody(), rounds=5, epochs=3).fit(half_known()[0])
         assert model.termination_condition_ == "no_change"
         assert model.n_iter_ == 0
@@ -437,11 +437,13 @@ class TestSaving:
 
     def test_a_part_of_ones_own_is_asked_for(self, tmp_path: Path) -> None:
         data, _ = half_known()
-        model = SelfTrainingClassifier(**HARD, selector=Favourite(3), rounds=1, epochs=3).fit(data)
+        model = SelfTrainingClassifier(**HARD, selector=PrefersOneNode(3), rounds=1, epochs=3).fit(data)
         model.save(tmp_path)
-        with pytest.raises(InvalidInput, match=r"selector of your own, Favourite\(node=3\).*load\(path, selector=…\)"):
+        with pytest.raises(
+            InvalidInput, match=r"selector of your own, PrefersOneNode\(node=3\).*load\(path, selector=…\)"
+        ):
             SelfTrainingClassifier.load(tmp_path)
-        loaded = SelfTrainingClassifier.load(tmp_path, selector=Favourite(3))
+        loaded = SelfTrainingClassifier.load(tmp_path, selector=PrefersOneNode(3))
         assert (loaded.predict_proba() == model.predict_proba()).all()
 
     def test_a_changed_file_is_refused(self, fitted: SelfTrainingClassifier, tmp_path: Path) -> None:

@@ -68,7 +68,7 @@ def test_influence_is_the_row_of_personalised_pagerank() -> None:
     assert reach == pytest.approx((near + far) / (1 - float(exact[1, 1])), abs=1e-4)
 
 
-def test_near_walks_tell_what_personalised_pagerank_tells() -> None:
+def test_truncated_walks_give_the_influences_of_personalised_pagerank() -> None:
     snapshot = SelfTrainingClassifier(rounds=2, k=5, epochs=10).fit(few_labels(60, 3, 24)).snapshot_
     nodes = list(range(60))
     far, near = (influences(snapshot, nodes, 2, part) for part in (PPR(steps=100), TruncatedPPR(steps=100, floor=0.0)))
@@ -85,7 +85,7 @@ def test_a_large_graph_is_asked_for_near_walks_only(monkeypatch: pytest.MonkeyPa
     assert influences(snapshot, [1]) != influences(snapshot, [1], propagate=PPR())
 
 
-def test_a_symmetric_node_hears_both_sides_alike() -> None:
+def test_a_label_with_a_further_neighbour_has_more_influence() -> None:
     snapshot = line_graph()
     snapshot.graph.edge_index[:] = torch.tensor([[0, 1, 1, 3, 2, 0], [1, 0, 3, 1, 0, 2]])
     (_, support, _) = influences(snapshot, [1])[0]
@@ -110,7 +110,7 @@ def test_a_node_out_of_reach_of_labels_has_no_influences() -> None:
     assert explanation.neighbours == []
 
 
-def test_an_adoption_is_told_with_its_place_in_the_round() -> None:
+def test_an_adoption_is_described_with_its_place_in_the_round() -> None:
     snapshot = line_graph(scored_nodes((1, 2, True, 1), (1, 1, True, 0)))
     adoption = explained(snapshot, 1).adoption
     assert adoption is not None
@@ -125,7 +125,7 @@ def test_an_adoption_is_told_with_its_place_in_the_round() -> None:
     assert explained(snapshot, 0).adoption is None
 
 
-def test_origins_tell_given_held_adopted_and_predicted_apart() -> None:
+def test_origins_distinguish_given_held_adopted_and_predicted() -> None:
     snapshot = line_graph(scored_nodes((1, 1, True, 0)))
     assert origins(snapshot) == ["given", "adopted", "predicted", "given"]
     snapshot.held[2] = 1
@@ -156,7 +156,7 @@ def test_a_node_is_not_its_own_neighbour_and_several_edges_make_one() -> None:
     assert [([item.node for item in nearest], degree) for nearest, degree in heaviest] == [([], 0), ([2], 2), ([2], 2)]
 
 
-def test_where_nobody_else_is_heard_the_words_say_so() -> None:
+def test_without_influences_of_other_nodes_the_text_says_so() -> None:
     alone = replace(line_graph(), graph=EdgeList(torch.tensor([[1], [1]]), 4))
     assert "It has no neighbours: its own features decide." in explained(alone, 1).text
 
@@ -174,7 +174,7 @@ def soft_line() -> Snapshot:
     return replace(line_graph(), belief=belief, weight=weight, adopted_round=adopted_round, target=target)
 
 
-def test_a_soft_label_is_told_with_its_probabilities_and_its_weight() -> None:
+def test_a_soft_label_is_described_with_its_probabilities_and_its_weight() -> None:
     explanation = explained(soft_line(), 1)
     assert explanation.origin == "soft"
     assert explanation.adoption is None

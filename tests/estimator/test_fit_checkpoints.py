@@ -20,7 +20,7 @@ from tests.helpers.without_seconds import without_seconds
 QUICK = {"method": "hard", "validation": 0.25, "rounds": 3, "k": 4, "epochs": 12, "device": "cpu"}
 
 
-class Enough(Exception):
+class StopEarly(Exception):
     """The end of a fit that an observer calls."""
 
 
@@ -29,7 +29,7 @@ def fit(folder: Path, stop: int | None = None, data: Data | None = None, **param
 
     def stop_after(state: State) -> None:
         if state.index == stop:
-            raise Enough
+            raise StopEarly
 
     model = SelfTrainingClassifier(**QUICK, **params)  # type: ignore[arg-type]
     with RunFolder.create_or_resume(folder, {}, resume=True) as store:
@@ -43,7 +43,7 @@ def test_a_fit_stopped_after_any_round_ends_like_an_undisturbed_one(tmp_path: Pa
     undisturbed = SelfTrainingClassifier(**QUICK, teacher=teacher).fit(few_labels(count=16))  # type: ignore[arg-type]
     for index in range(4):
         folder = tmp_path / f"after-{index}"
-        with pytest.raises(Enough):
+        with pytest.raises(StopEarly):
             fit(folder, stop=index, teacher=teacher)
         resumed = fit(folder, teacher=teacher)
         assert np.array_equal(resumed.predict_proba(), undisturbed.predict_proba())
@@ -56,7 +56,7 @@ def test_a_fit_stopped_after_any_round_ends_like_an_undisturbed_one(tmp_path: Pa
 
 
 def test_work_that_was_kept_is_not_done_again(tmp_path: Path) -> None:
-    with pytest.raises(Enough):
+    with pytest.raises(StopEarly):
         fit(tmp_path, stop=2)
     with RunFolder.create_or_resume(tmp_path, {}, resume=True) as store:
         assert FitCheckpoints(store).round == 2
@@ -80,7 +80,7 @@ def test_nodes_that_were_adopted_are_kept_once_and_come_back_to_their_rows(selec
 
 
 def test_another_graph_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(Enough):
+    with pytest.raises(StopEarly):
         fit(tmp_path, stop=1)
     with pytest.raises(InvalidInput, match="not those the run in"):
         fit(tmp_path, data=few_labels(count=18))

@@ -167,6 +167,6 @@ def test_validation_nodes_of_the_data_are_used_unless_folds_are_asked_for() -> N
         ({"time_limit": 0}, "time_limit must be above 0 seconds"),
     ],
 )
-def test_wrong_settings_are_told(params: dict[str, Any], sentence: str) -> None:
+def test_wrong_settings_are_named(params: dict[str, Any], sentence: str) -> None:
     with pytest.raises(InvalidInput, match=sentence):
         SelfTrainingClassifier(**{**QUICK, **params}).fit(few_labels())

@@ -61,6 +61,6 @@ def test_a_fitted_classifier_predicts_a_store_as_it_does_the_graph(graph: Data, 
     assert (model.predict(store) == model.predict(graph)).all()
 
 
-def test_a_calibrator_that_looks_at_edges_refuses_a_graph_on_disk(store: Store) -> None:
+def test_a_calibrator_that_needs_edges_refuses_a_graph_on_disk(store: Store) -> None:
     with pytest.raises(InvalidInput, match=r"calibrator uses edges.*ets, temperature or vector"):
         fitted("cagcn").predict_proba(store)

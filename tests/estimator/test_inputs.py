@@ -290,7 +290,7 @@ def test_a_polars_frame_is_a_frame() -> None:
         ([[1, 2], [2], [3], [4]], r"column 'c' holds list, which is neither number, word nor date\n.*X\.drop"),
     ],
 )
-def test_what_a_frame_cannot_be_is_told_in_the_words_of_a_frame(column: list[Any], sentence: str) -> None:
+def test_errors_about_a_frame_use_the_terms_of_a_frame(column: list[Any], sentence: str) -> None:
     with pytest.raises(BadTables, match=sentence):
         encoded(pd.DataFrame({"town": ["Rome", "Oslo"] * 2, "c": column}))
 
@@ -410,7 +410,7 @@ def test_columns_may_be_called_by_numbers_and_pairs() -> None:
     assert list(encoded(pd.DataFrame({("a", "b"): range(6)}))[0].columns) == ["('a', 'b')"]
 
 
-def test_many_columns_without_use_are_told_in_a_few_warnings() -> None:
+def test_many_columns_without_use_give_few_warnings() -> None:
     X = pd.DataFrame(np.ones((6, 40))).assign(good=range(6))
     with pytest.warns(UserWarning, match="left out|more notes") as caught:
         encoded(X)
@@ -482,7 +482,7 @@ def test_ids_are_not_taken_for_row_numbers_of_a_graph_of_billions() -> None:
     assert len(named_nodes([[0, 9_999], [1, 2]])) == 10_000
 
 
-def test_edges_that_count_from_1_are_told_so() -> None:
+def test_edges_that_count_from_1_get_an_error_that_says_so() -> None:
     with pytest.raises(InvalidInput, match="nodes are numbered 0 … 3; if the edges count from 1, give edge_index - 1"):
         as_graph(np.eye(4), EDGES + 1)
     with pytest.raises(InvalidInput, match="if scikit-learn cut the rows"):

@@ -142,7 +142,7 @@ def test_weights_that_a_fit_starts_from_stay_as_they_were(runs: int) -> None:
 
 
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
-def test_linear_models_say_the_same_on_a_gpu() -> None:
+def test_linear_models_predict_the_same_on_a_gpu() -> None:
     probs = [
         SelfTrainingClassifier(model=PropagatedLinear(), method="soft", rounds=2, device=device)
         .fit(labelled_citation()[0])

@@ -14,7 +14,7 @@ from bangs.estimator.stacking import (
 )
 
 
-def test_members_that_cannot_be_told_apart_share_and_one_far_behind_is_left_out() -> None:
+def test_members_that_are_equally_good_share_the_weight_and_one_far_behind_has_none() -> None:
     alike = torch.full((2, 200), 0.9)
     weights = stacking_weights(torch.cat([alike, torch.full((1, 200), 0.05)]))
     assert weights[0] == pytest.approx(float(weights[1]))

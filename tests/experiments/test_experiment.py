@@ -61,7 +61,7 @@ def test_a_published_recipe_brings_its_settings_of_which_only_rounds_can_be_cut(
         Experiment(method="cpl", recipe="authors", k=3)
 
 
-def test_settings_that_came_later_stand_only_where_they_say_something() -> None:
+def test_later_settings_are_stored_only_where_they_are_set() -> None:
     assert not set(OMITTED_IF_NONE) & set(Experiment().settings())
     assert Experiment(batch_size=8).settings()["batch_size"] == 8
 

@@ -25,18 +25,18 @@ from tests.integration import kill_experiments
 from tests.integration.kill_experiments import attempt, experiment, history, small
 
 
-class Enough(Exception):
+class StopEarly(Exception):
     """The end of a run that an observer calls."""
 
 
 def stopped_after(folder: Path, of: Any, index: int, device: str = "cpu", pause: float = 0.0) -> None:
     def stop(state: State, row: dict[str, Any]) -> None:
         if state.index == index:
-            raise Enough
+            raise StopEarly
 
     with (
         RunFolder.create_or_resume(folder, of.config(), resume=True) as run_folder,
-        pytest.raises(Enough),
+        pytest.raises(StopEarly),
     ):
         of.run(data=small(), device=device, run_folder=run_folder, observers=[stop], pause=pause)
 
@@ -128,7 +128,7 @@ def test_another_graph_under_the_same_name_is_refused(tmp_path: Path, monkeypatc
         attempt(tmp_path, of)
 
 
-def test_the_configuration_tells_the_parts_behind_the_names() -> None:
+def test_the_configuration_holds_the_parts_behind_the_names() -> None:
     config = experiment("bangs").config()
     assert "Banzhaf(k=8, candidates=16" in config["parts"]["method"]
     assert config["parts"]["trainer"].startswith("Trainer(model=GCN(")

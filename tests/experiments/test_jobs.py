@@ -65,7 +65,7 @@ def test_a_mistake_that_has_a_sentence_needs_no_trace(job: Job) -> None:
     assert failed["trace"] == ""
 
 
-def test_a_damaged_result_is_told_and_the_way_out_leads_to_the_same_rows(job: Job) -> None:
+def test_a_damaged_result_is_reported_and_the_way_out_leads_to_the_same_rows(job: Job) -> None:
     perform(job)
     expected = results_in(job.runs.parent)
     (job.folder / "result.json").write_text((job.folder / "result.json").read_text().replace("0.", "0.0", 1))

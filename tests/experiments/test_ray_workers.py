@@ -20,7 +20,7 @@ from bangs.experiments.suites.read_suite import read_suite
 from bangs.experiments.tables.render import markdown
 from bangs.experiments.tables.table import tabulate
 from bangs.runs import read_run
-from tests.helpers.small_graphs import Struck, suite_file
+from tests.helpers.small_graphs import ExperimentKilledOnce, suite_file
 from tests.helpers.strange_files import STRANGE
 from tests.hostile import canary
 
@@ -62,7 +62,7 @@ def test_two_ray_workers_of_whom_one_is_killed_give_the_table_of_one_process(loc
     twin = Plan.of(map(str, files), tmp_path / "here", device="cpu")
     assert len(plan.jobs) == 24
     victim = next(job for job in plan.jobs if job.experiment.method == "bangs")
-    struck = replace(victim, experiment=Struck(**asdict(victim.experiment)))
+    struck = replace(victim, experiment=ExperimentKilledOnce(**asdict(victim.experiment)))
     by_job: dict[str, Outcome] = {}
     places: set[str] = set()
 

@@ -31,7 +31,7 @@ def run_blind(graph: Path, out: Path, method: str, resume: bool = False) -> dict
 
 
 @pytest.mark.parametrize("method", ["bangs", "soft"])
-def test_an_opened_blind_run_says_what_an_open_run_says(graph: Path, tmp_path: Path, method: str) -> None:
+def test_a_blind_run_once_opened_equals_an_open_run(graph: Path, tmp_path: Path, method: str) -> None:
     blind = run_blind(graph, tmp_path / "out", method)
     assert blind["blind"]
     assert not {"raw", "validation", "best_test", "last"} & set(blind)
@@ -99,7 +99,7 @@ def test_what_cannot_be_opened_is_a_sentence(graph: Path, tmp_path: Path) -> Non
         unblind(tmp_path / "begun")
 
 
-def test_the_command_line_is_blind_until_it_is_told_to_look(graph: Path, tmp_path: Path) -> None:
+def test_on_the_command_line_a_blind_run_stays_blind_until_it_is_opened(graph: Path, tmp_path: Path) -> None:
     out = str(tmp_path / "out")
     output = bangs("run", "--dataset", str(graph), "--method", "soft", "--blind", "--out", out, *WORDS)
     assert output.code == 0, output.err

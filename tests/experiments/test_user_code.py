@@ -59,7 +59,7 @@ method = ["raw", "unsure"]
 
 
 @pytest.fixture(autouse=True)
-def forgotten() -> Iterator[None]:
+def restore_registries() -> Iterator[None]:
     """What a file adds is not for other tests."""
     with mock.patch.dict(METHODS), mock.patch.dict(CALIBRATORS), mock.patch.dict(MODELS), mock.patch.dict(ESTIMATORS):
         run_code.cache_clear()

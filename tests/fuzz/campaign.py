@@ -110,14 +110,14 @@ def campaign(
     with TemporaryDirectory(prefix="bangs-fuzz-", dir=memory) as place:
         number = first
         while number < first + inputs:
-            number = _shift(Path(place), seed, range(number, first + inputs), only, report)
+            number = _run_worker(Path(place), seed, range(number, first + inputs), only, report)
     if keep is not None:
         _keep(keep, seed, only, report)
     report.seconds = round(time.monotonic() - begin, 1)
     return report
 
 
-def _shift(place: Path, seed: int, numbers: range, only: tuple[str, ...], report: Report) -> int:
+def _run_worker(place: Path, seed: int, numbers: range, only: tuple[str, ...], report: Report) -> int:
     """One process that works until all is done, or until it hangs or dies; the number to go on with."""
     board = Board()
     board.put(numbers.start)

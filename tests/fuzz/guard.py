@@ -28,9 +28,9 @@ class Guard:
         self.allowed: str | None = None  # a folder that may be changed
         self.seen: list[str] = []
         self.watching = False
-        sys.addaudithook(self._hear)
+        sys.addaudithook(self._on_event)
 
-    def _hear(self, event: str, args: tuple[Any, ...]) -> None:
+    def _on_event(self, event: str, args: tuple[Any, ...]) -> None:
         if not self.watching:
             return
         if event == "open":

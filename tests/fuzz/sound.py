@@ -160,7 +160,7 @@ def exam() -> str:
     return exam_of(experiment(), graph()).digest
 
 
-class _Enough(Exception):
+class _StopEarly(Exception):
     """The end of a run that an observer calls."""
 
 
@@ -169,10 +169,10 @@ def run_files() -> dict[str, bytes]:
 
     def stop(state: State, row: dict[str, Any]) -> None:
         if state.index == 2:
-            raise _Enough
+            raise _StopEarly
 
     with TemporaryDirectory() as place:
-        with suppress(_Enough), RunFolder.create_or_resume(place, experiment().config(), resume=False) as run_folder:
+        with suppress(_StopEarly), RunFolder.create_or_resume(place, experiment().config(), resume=False) as run_folder:
             experiment().run(data=graph(), device="cpu", run_folder=run_folder, observers=[stop])
         return _contents(Path(place))
 

@@ -23,7 +23,7 @@ def test_units_differ_where_deviations_do(deviations: list[float], zeros: list[f
     assert units_differ(np.array(deviations, dtype=float), np.array(zeros, dtype=float)) is expected
 
 
-def test_a_column_of_another_unit_than_most_is_told_by_its_ratio_to_the_median() -> None:
+def test_a_column_of_another_unit_than_most_is_found_by_its_ratio_to_the_median() -> None:
     deviations, zeros = np.full(64, 0.05), np.zeros(64)
     assert median_ratios(deviations, zeros).tolist() == [1.0] * 64
     deviations[[3, 5, 9]] = 15_000.0, 1e-6, 0.2

@@ -109,10 +109,10 @@ def test_a_graph_without_labels_is_refused() -> None:
 )
 def test_a_run_depends_on_its_seed_alone(draw: object) -> None:
     assert callable(draw)
-    alone, company = draw([7]), draw([3, 7])
+    alone, in_batch = draw([7]), draw([3, 7])
     for name in ("train", "val", "test"):
-        assert torch.equal(getattr(alone, name)[0], getattr(company, name)[1])
-    assert not torch.equal(company.train[0], company.train[1])
+        assert torch.equal(getattr(alone, name)[0], getattr(in_batch, name)[1])
+    assert not torch.equal(in_batch.train[0], in_batch.train[1])
 
 
 def masked(columns: int | None) -> Data:

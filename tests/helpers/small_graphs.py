@@ -67,7 +67,7 @@ def fake_rows(experiment: Experiment, scores: Sequence[Sequence[float]]) -> list
 
 
 @dataclass(frozen=True)
-class Deadly(Job):
+class JobKilledAtStart(Job):
     """A job whose worker is killed as it begins, so many times."""
 
     deaths: int = 1
@@ -83,7 +83,7 @@ class Deadly(Job):
 
 
 @dataclass(frozen=True)
-class Struck(Experiment):
+class ExperimentKilledOnce(Experiment):
     """An experiment whose process is killed after the first round, once."""
 
     def run(self, *words: Any, **more: Any) -> dict[str, Any]:

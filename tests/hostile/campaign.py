@@ -47,9 +47,12 @@ class Stage:
 
 Attack = Callable[[Stage, Path, Draw], str]
 ATTACKS: dict[str, tuple[int, Attack]] = {
-    "signals": (12, lambda stage, place, draw: disturbances.struck(stage.samples, place, draw, stage.twins)),
-    "workers": (1, lambda stage, place, draw: disturbances.struck_workers(stage.samples, place, draw, stage.twins)),
-    "disks": (10, lambda stage, place, draw: disturbances.starved(stage.samples, place, draw, stage.twins, stage.disk)),
+    "signals": (12, lambda stage, place, draw: disturbances.signalled(stage.samples, place, draw, stage.twins)),
+    "workers": (1, lambda stage, place, draw: disturbances.signalled_workers(stage.samples, place, draw, stage.twins)),
+    "disks": (
+        10,
+        lambda stage, place, draw: disturbances.out_of_resources(stage.samples, place, draw, stage.twins, stage.disk),
+    ),
     "replaced": (20, lambda stage, place, draw: strangers.replaced(stage.samples, place, draw)),
     "added": (8, lambda stage, place, draw: strangers.added(stage.samples, place, draw)),
     "damaged": (15, lambda stage, place, draw: strangers.damaged(stage.samples, place, draw)),
@@ -154,7 +157,7 @@ def _watched(stage: Stage, folder: Path, seed: int, number: int, name: str) -> t
     if child == 0:
         try:
             os.setpgid(0, 0)
-            _lived(stage, place, verdict, Draw(f"{seed}/{number}"), name)
+            _run_case(stage, place, verdict, Draw(f"{seed}/{number}"), name)
         finally:
             os._exit(0)
     end, used = time.monotonic() + PATIENCE, 0.0
@@ -187,7 +190,7 @@ def _processor_seconds(group: int) -> float:
     return ticks / os.sysconf("SC_CLK_TCK")
 
 
-def _lived(stage: Stage, place: Path, verdict: Path, draw: Draw, name: str) -> None:
+def _run_case(stage: Stage, place: Path, verdict: Path, draw: Draw, name: str) -> None:
     kind, what = "", ""
     os.chdir(place)
     file = os.open(place.parent / "stderr", os.O_WRONLY | os.O_CREAT)

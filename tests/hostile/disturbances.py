@@ -42,7 +42,7 @@ class Twins:
             self.of(scenario)
 
 
-def struck(samples: SampleFiles, place: Path, draw: Draw, twins: Twins) -> str:
+def signalled(samples: SampleFiles, place: Path, draw: Draw, twins: Twins) -> str:
     """A command that a signal meets at a random moment, once or again and again."""
     scenario = _drawn(draw)
     outcome, seconds = twins.of(scenario)
@@ -54,18 +54,18 @@ def struck(samples: SampleFiles, place: Path, draw: Draw, twins: Twins) -> str:
             moments.append(strike(number, moment, moment + 0.05 if draw.random() < 0.2 else None))
         else:
             moments.append(strike_at(number, draw.choice(EVENTS), draw.choice((1, 2, 3, 5, 8, 13, 21, 34))))
-    return _struck(scenario, samples, place, outcome, moments)
+    return _signalled(scenario, samples, place, outcome, moments)
 
 
-def struck_workers(samples: SampleFiles, place: Path, draw: Draw, twins: Twins) -> str:
+def signalled_workers(samples: SampleFiles, place: Path, draw: Draw, twins: Twins) -> str:
     """A suite done by two processes, whose parent a signal meets."""
     outcome, _ = twins.of(SCENARIOS["reproduce"])
     # who hands out the jobs only waits, so its moments are the clock's
     moment = strike(draw.choice(SIGNALS), draw.uniform(0, 15), clock=time.monotonic)
-    return _struck(WORKERS, samples, place, outcome, [moment])
+    return _signalled(WORKERS, samples, place, outcome, [moment])
 
 
-def _struck(
+def _signalled(
     scenario: Scenario, samples: SampleFiles, place: Path, outcome: Any, moments: Sequence[Callable[[], None]]
 ) -> str:
     scenario.lay(samples, place)
@@ -80,7 +80,7 @@ def _struck(
     return scenario.name
 
 
-def starved(samples: SampleFiles, place: Path, draw: Draw, twins: Twins, disk: Path | None) -> str:
+def out_of_resources(samples: SampleFiles, place: Path, draw: Draw, twins: Twins, disk: Path | None) -> str:
     """A command that runs out of disk, of file size or of open files."""
     scenario = _drawn(draw)
     outcome, _ = twins.of(scenario)

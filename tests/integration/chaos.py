@@ -224,7 +224,7 @@ def _sleep_while_alive(child: int, seconds: float) -> None:
         time.sleep(min(left, 0.02))
 
 
-def struck(board: Board) -> str:
+def place_of_kill(board: Board) -> str:
     """Where a kill struck, in words."""
     if board["call"] == NOTHING:
         return STAGES[board["stage"]]
@@ -294,7 +294,7 @@ def _live_and_die(
         kept = max(kept, board["kept"])
         if status == -signal.SIGKILL:
             report.kills += 1
-            report.where[struck(board)] += 1
+            report.where[place_of_kill(board)] += 1
             report.in_writes += board["call"] != NOTHING
             _read(folder, report)
         elif status != 0:

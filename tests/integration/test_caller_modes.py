@@ -75,7 +75,7 @@ def test_a_trainer_learns_under_no_grad(task) -> None:
     assert teacher.sound.all()
 
 
-def test_what_a_model_tells_of_itself_is_a_copy() -> None:
+def test_attributes_of_a_model_are_copies() -> None:
     model = SelfTrainingClassifier(**QUICK).fit(half_known()[0])
     before = model.labeled_iter_, model.labels_, model.history_, model.predict_proba(), model.explain(3)
     model.labeled_iter_[:] = 7

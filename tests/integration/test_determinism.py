@@ -36,7 +36,7 @@ TRAINER = Trainer(GCN(hidden=16), epochs=20, subgraph="whole")
 BRIEF = replace(TRAINER, epochs=4)
 
 
-def lived(
+def states_of(
     recipe: str, task: Task | None = None, seeds: tuple[int, ...] = SEEDS, trainer: Trainer = TRAINER, **changes: Any
 ) -> list[State]:
     """Every round of a method; `changes` are those of its score."""
@@ -63,7 +63,7 @@ def threads(count: int) -> Iterator[None]:
 
 
 def bits(states: list[State]) -> list[torch.Tensor]:
-    """All numbers of a life that anything later depends on."""
+    """All numbers of a repeat that anything later depends on."""
     held = []
     for state in states:
         held += [
@@ -114,17 +114,17 @@ def test_two_equal_commands_give_equal_files_whatever_the_threads_and_the_hash_s
 
 @pytest.mark.parametrize("name", METHODS)
 def test_one_thread_and_two_give_the_same_bits_in_a_deterministic_run(name: str) -> None:
-    lives = []
+    repeats = []
     for count in (1, 2):
         with threads(count), deterministic_kernels():
-            lives.append(lived(name))
-    assert_equal(*lives)
+            repeats.append(states_of(name))
+    assert_equal(*repeats)
 
 
 @pytest.mark.parametrize("name", ["bangs", "soft-aligned"])
 def test_an_experiment_on_few_nodes_uses_one_thread_however_many_there_are(name: str) -> None:
-    lives: list[list[State]] = [[], []]
-    for count, states in enumerate(lives, 1):
+    repeats: list[list[State]] = [[], []]
+    for count, states in enumerate(repeats, 1):
 
         def look(state: State, row: dict[str, Any], states: list[State] = states) -> None:
             assert torch.get_num_threads() == 1
@@ -133,7 +133,7 @@ def test_an_experiment_on_few_nodes_uses_one_thread_however_many_there_are(name:
         with threads(count):
             experiment(name).run(data=citation_graph(), observers=[look])
             assert torch.get_num_threads() == count
-    assert_equal(*lives)
+    assert_equal(*repeats)
 
 
 def test_an_experiment_on_many_nodes_uses_all_threads(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -146,10 +146,10 @@ def test_an_experiment_on_many_nodes_uses_all_threads(monkeypatch: pytest.Monkey
 
 def test_without_it_two_threads_may_round_otherwise_and_choose_the_same() -> None:
     with threads(2):
-        two = lived("bangs", trainer=BRIEF)
-        assert_equal(two, lived("bangs", trainer=BRIEF))  # the same bits, though, for the same number of threads
+        two = states_of("bangs", trainer=BRIEF)
+        assert_equal(two, states_of("bangs", trainer=BRIEF))  # the same bits, though, for the same number of threads
     for run in range(len(SEEDS)):
-        assert_rounded(lived("bangs", trainer=BRIEF), two, run, run)
+        assert_rounded(states_of("bangs", trainer=BRIEF), two, run, run)
 
 
 def test_a_hidden_unit_near_zero_turns_rounding_into_another_model() -> None:
@@ -182,12 +182,12 @@ def test_the_block_gives_the_settings_back() -> None:
 def test_the_memory_a_valuation_may_take_does_not_change_what_is_adopted(estimator: str) -> None:
     """The budget decides how many coalitions are looked at together."""
     estimate = ESTIMATORS[estimator](16)
-    plenty = lived("bangs", trainer=BRIEF, estimate=estimate)
+    large_budget = states_of("bangs", trainer=BRIEF, estimate=estimate)
     for budget in (1, 2**16):
-        scarce = lived("bangs", trainer=BRIEF, estimate=estimate, budget=budget)
+        small_budget = states_of("bangs", trainer=BRIEF, estimate=estimate, budget=budget)
         for run in range(len(SEEDS)):
-            assert_rounded(plenty, scarce, run, run)
-        for one, other in zip(plenty[1:], scarce[1:], strict=True):
+            assert_rounded(large_budget, small_budget, run, run)
+        for one, other in zip(large_budget[1:], small_budget[1:], strict=True):
             assert one.adoption is not None
             assert other.adoption is not None
             torch.testing.assert_close(one.adoption.ranking.score, other.adoption.ranking.score, rtol=1e-4, atol=1e-6)
@@ -197,13 +197,13 @@ def test_the_memory_a_valuation_may_take_does_not_change_what_is_adopted(estimat
 @pytest.mark.parametrize("name", ["bangs", "cpl", "m3s", "drgst", "random"])
 def test_a_run_draws_the_same_alone_and_in_company(name: str, subgraph: Literal["whole", "needed"]) -> None:
     trainer = replace(TRAINER, subgraph=subgraph)
-    together = lived(name, trainer=trainer)
+    together = states_of(name, trainer=trainer)
     for run, seed in enumerate(SEEDS):
-        assert_rounded(lived(name, citation_task().only([run]), (seed,), trainer), together, 0, run)
+        assert_rounded(states_of(name, citation_task().only([run]), (seed,), trainer), together, 0, run)
 
 
 def test_the_order_of_the_seeds_does_not_matter() -> None:
-    forth, back = lived("bangs"), lived("bangs", citation_task().only([1, 0]), SEEDS[::-1])
+    forth, back = states_of("bangs"), states_of("bangs", citation_task().only([1, 0]), SEEDS[::-1])
     for run in range(len(SEEDS)):
         assert_rounded(forth, back, run, len(SEEDS) - 1 - run)
 
@@ -213,20 +213,20 @@ def test_the_order_of_the_seeds_does_not_matter() -> None:
 @pytest.mark.parametrize("asked", [deterministic_kernels, nullcontext])
 @pytest.mark.parametrize("name", METHODS)
 def test_a_gpu_gives_the_same_bits_twice(name: str, asked: Callable[[], AbstractContextManager[None]]) -> None:
-    lives = []
+    repeats = []
     for _ in range(2):
         with asked():
-            lives.append(lived(name, citation_task().to("cuda")))
-    assert_equal(*lives)
+            repeats.append(states_of(name, citation_task().to("cuda")))
+    assert_equal(*repeats)
 
 
 @pytest.mark.gpu
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="there is no GPU here")
 def test_a_run_draws_the_same_alone_and_in_company_on_a_gpu() -> None:
     task = citation_task().to("cuda")
-    together = lived("bangs", task)
+    together = states_of("bangs", task)
     for run, seed in enumerate(SEEDS):
-        assert_rounded(lived("bangs", task.only([run]), (seed,)), together, 0, run)
+        assert_rounded(states_of("bangs", task.only([run]), (seed,)), together, 0, run)
 
 
 class Stock(nn.Module):
@@ -257,9 +257,9 @@ class Stock(nn.Module):
     ],
 )
 def test_a_stock_layer_learns_the_same_bits(device: str, asked: Callable[[], AbstractContextManager[None]]) -> None:
-    task, lives = citation_task().to(device), []
+    task, repeats = citation_task().to(device), []
     for _ in range(3):
         with threads(2), asked():
             taught = Trainer(Stock, epochs=10).fit(task, task.given, Streams(SEEDS))  # type: ignore[arg-type]
-            lives.append(taught.weights)
-    assert all(torch.equal(value, life[name]) for life in lives for name, value in lives[0].items())
+            repeats.append(taught.weights)
+    assert all(torch.equal(value, repeat[name]) for repeat in repeats for name, value in repeats[0].items())

@@ -61,7 +61,7 @@ def experiment(method: str, **settings: Any) -> Experiment:
     return Experiment(dataset="citation", method=method, **{**common, **settings})
 
 
-def lived(method: str, data: Data) -> list[State]:
+def states_of(method: str, data: Data) -> list[State]:
     """Every round of a method whose learner sees what the experiment shows it of the data."""
     of, states = experiment(method), list[State]()
     of.self_trainer([states.append]).fit(Task.of(data, of._split(data), 3), SEEDS)
@@ -70,10 +70,10 @@ def lived(method: str, data: Data) -> list[State]:
 
 @cache
 def undisturbed(method: str) -> list[State]:
-    return lived(method, citation_graph())
+    return states_of(method, citation_graph())
 
 
-def assert_same_life(states: list[State], others: list[State]) -> None:
+def assert_same_states(states: list[State], others: list[State]) -> None:
     """Adopted labels, their weights and reasons, chosen rounds and predictions are equal bit by bit."""
     assert len(states) == len(others)
     for one, other in zip(states, others, strict=True):
@@ -93,7 +93,7 @@ def assert_same_life(states: list[State], others: list[State]) -> None:
 @pytest.mark.parametrize("change", [random, hidden, of_a_new_class])
 @pytest.mark.parametrize("method", METHODS)
 def test_no_method_learns_from_labels_it_must_not_see(method: str, change: Callable[[Tensor], Tensor]) -> None:
-    assert_same_life(undisturbed(method), lived(method, relabelled(change)))
+    assert_same_states(undisturbed(method), states_of(method, relabelled(change)))
 
 
 def test_the_exam_does_see_them() -> None:

@@ -97,8 +97,8 @@ def test_a_name_that_is_no_text_is_refused_in_a_sentence(folder: Path) -> None:
     assert "the folder's name is not UTF-8" in result.err
 
 
-def speak_to(output: TextIO | None, monkeypatch: pytest.MonkeyPatch) -> int:
-    """The exit code of `bangs list models` whose words go there."""
+def exit_code_with_output(output: TextIO | None, monkeypatch: pytest.MonkeyPatch) -> int:
+    """The exit code of `bangs list models` that prints to this output."""
     monkeypatch.setattr(sys, "argv", ["bangs", "list", "models"])
     monkeypatch.setattr(sys, "stdout", output)
     try:
@@ -108,13 +108,13 @@ def speak_to(output: TextIO | None, monkeypatch: pytest.MonkeyPatch) -> int:
     return 0
 
 
-def test_a_closed_output_hears_nothing_and_breaks_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert speak_to(None, monkeypatch) == 0
+def test_a_closed_output_gets_nothing_and_breaks_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert exit_code_with_output(None, monkeypatch) == 0
 
 
-def test_an_output_that_knows_ascii_only_is_told_the_rest_in_numbers(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_output_with_ascii_only_gets_other_characters_as_escapes(monkeypatch: pytest.MonkeyPatch) -> None:
     written = io.BytesIO()
-    assert speak_to(io.TextIOWrapper(written, encoding="ascii", write_through=True), monkeypatch) == 0
+    assert exit_code_with_output(io.TextIOWrapper(written, encoding="ascii", write_through=True), monkeypatch) == 0
     assert b"\\u03c3" in written.getvalue()
 
 
@@ -123,7 +123,7 @@ def test_an_output_on_a_full_disk_is_a_sentence(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     with open("/dev/full", "wb", buffering=0) as full:
-        assert speak_to(io.TextIOWrapper(full, write_through=True), monkeypatch) == 2
+        assert exit_code_with_output(io.TextIOWrapper(full, write_through=True), monkeypatch) == 2
         assert capsys.readouterr().err == "bangs: No space left on device\n"
 
 

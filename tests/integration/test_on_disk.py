@@ -32,7 +32,7 @@ PARAMS = {
 }
 
 
-class Enough(Exception):
+class StopEarly(Exception):
     """The end of a fit that an observer calls."""
 
 
@@ -125,10 +125,10 @@ def test_a_model_whose_store_moved_predicts_and_says_where_to_look(store: Store,
 def test_a_stopped_fit_goes_on_and_ends_alike(store: Store, tmp_path: Path, device: str) -> None:
     def see(state: State) -> None:
         if state.index == 1:
-            raise Enough
+            raise StopEarly
 
     whole = classifier(device=device).fit(store)
-    with RunFolder.create_or_resume(tmp_path / "run", {}, resume=True) as folder, pytest.raises(Enough):
+    with RunFolder.create_or_resume(tmp_path / "run", {}, resume=True) as folder, pytest.raises(StopEarly):
         classifier(device=device).fit(store, observers=[see], checkpoints=FitCheckpoints(folder))
     with RunFolder.create_or_resume(tmp_path / "run", {}, resume=True) as folder:
         assert FitCheckpoints(folder).round == 1
@@ -143,7 +143,7 @@ def test_a_stopped_fit_goes_on_and_ends_alike(store: Store, tmp_path: Path, devi
             classifier().fit(few, checkpoints=FitCheckpoints(folder))
 
 
-def test_batches_that_nobody_asked_for_are_told(store: Store, caplog: pytest.LogCaptureFixture) -> None:
+def test_batches_chosen_by_default_are_logged(store: Store, caplog: pytest.LogCaptureFixture) -> None:
     with caplog.at_level(logging.INFO, "bangs.estimator.parameters"):
         found = classifier(batches=None).build_candidates(store=store)[0].trainer
     assert found.batches == Sampling()

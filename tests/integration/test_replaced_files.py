@@ -39,7 +39,7 @@ def rows(tmp_path: Path) -> Path:
     return path
 
 
-def test_the_guard_knows_a_file_by_its_beginning(tmp_path: Path) -> None:
+def test_own_files_are_recognised_by_their_beginning(tmp_path: Path) -> None:
     path = tmp_path / "file"
     check_replaceable(path, b"ours", "x")  # there is none
     path.touch()

@@ -44,7 +44,7 @@ pytestmark = [
 ]
 
 
-class Enough(Exception):
+class StopEarly(Exception):
     """The end of a run that an observer calls."""
 
 
@@ -61,7 +61,7 @@ def kernels_on(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) 
 
 
 @cache
-def city(*, dense: bool = False) -> Data:
+def large_graph(*, dense: bool = False) -> Data:
     """A citation network of 2,400 nodes whose first is linked with everyone; 40 labelled, 200 for validation."""
     data = citation(nodes=2400, classes=4, features=120, seed=1, mean_degree=6.0, signal=0.6)
     others = torch.arange(1, 2400)
@@ -75,19 +75,19 @@ def city(*, dense: bool = False) -> Data:
 def experiment(**settings: Any) -> Experiment:
     """Two rounds of few epochs, of which some runs rest during the last."""
     common: dict[str, Any] = {"method": "bangs", "rounds": 2, "k": 20, "candidates": 40, "seeds": (3, 7)}
-    return Experiment(dataset="city", **{**common, "changes": {"epochs": 40, "patience": 6}, **settings})
+    return Experiment(dataset="citation", **{**common, "changes": {"epochs": 40, "patience": 6}, **settings})
 
 
-def lived(folder: Path, of: Experiment, data: Data, until: int | None = None) -> dict[int, dict[str, str]]:
+def bits_of_rounds(folder: Path, of: Experiment, data: Data, until: int | None = None) -> dict[int, dict[str, str]]:
     """The bits of every round that a run goes through in a folder, from where it stands to the end or `until`."""
     bits_by_round = {}
 
     def look(state: State, row: dict[str, Any]) -> None:
         bits_by_round[state.index] = bits(state)
         if state.index == until:
-            raise Enough
+            raise StopEarly
 
-    expected = nullcontext() if until is None else pytest.raises(Enough)
+    expected = nullcontext() if until is None else pytest.raises(StopEarly)
     with RunFolder.create_or_resume(folder, of.config(), resume=True) as run_folder, expected:
         of.run(data=data, device=DEVICE, run_folder=run_folder, observers=[look])
     return bits_by_round
@@ -105,16 +105,16 @@ def bits(state: State) -> dict[str, str]:
 
 def assert_same_when_stopped(folder: Path, of: Experiment, data: Data) -> None:
     """Two runs are equal, the second of which is stopped after round 1 and taken up again."""
-    whole = lived(folder / "whole", of, data)
-    begun = lived(folder / "stopped", of, data, until=1)
-    rest = lived(folder / "stopped", of, data)
+    whole = bits_of_rounds(folder / "whole", of, data)
+    begun = bits_of_rounds(folder / "stopped", of, data, until=1)
+    rest = bits_of_rounds(folder / "stopped", of, data)
     assert list(rest) == [2], "what had been done was not done again"
     assert begun | rest == whole
 
 
 @pytest.mark.parametrize("model", MODELS)
 def test_every_model_learns_the_same_bits_again_and_when_stopped(model: str, kernels_on: bool, tmp_path: Path) -> None:
-    assert_same_when_stopped(tmp_path, experiment(model=model, method="confidence"), city())
+    assert_same_when_stopped(tmp_path, experiment(model=model, method="confidence"), large_graph())
 
 
 DRAWN = {"batch_size": 16, "fanout": (5, 5), "changes": {"epochs": 4}}  # step by step, so few
@@ -124,23 +124,23 @@ DRAWN = {"batch_size": 16, "fanout": (5, 5), "changes": {"epochs": 4}}  # step b
 def test_so_does_a_gcn_with_its_first_hop_taken_before_or_its_neighbours_drawn(
     settings: dict[str, Any], kernels_on: bool, tmp_path: Path
 ) -> None:
-    assert_same_when_stopped(tmp_path, experiment(method="confidence", **settings), city(dense=True))
+    assert_same_when_stopped(tmp_path, experiment(method="confidence", **settings), large_graph(dense=True))
 
 
 @pytest.mark.parametrize("method", [name for name in METHODS if name != "raw"])
 def test_every_method_gives_the_same_bits_again_and_when_stopped(method: str, kernels_on: bool, tmp_path: Path) -> None:
-    assert_same_when_stopped(tmp_path, experiment(method=method), city())
+    assert_same_when_stopped(tmp_path, experiment(method=method), large_graph())
 
 
 @pytest.mark.parametrize("name", CALIBRATORS)
 def test_every_calibrator_gives_the_same_bits_again(name: str, kernels_on: bool) -> None:
-    task = experiment().task(city())
+    task = experiment().task(large_graph())
     task = task.to(DEVICE)
     prediction = Prediction(3 * Streams((1, 2)).at("logits").randn(task.nodes, task.classes).to(DEVICE))
     assert_same(lambda: [CALIBRATORS[name]()(prediction, task).logits])
 
 
-def crowd() -> Sparse:
+def irregular_matrix() -> Sparse:
     """A square matrix of 6,000 rows, the first full and some longer than others, for two runs."""
     size, random = 6000, np.random.default_rng(0)
     ends = [np.minimum(random.pareto(1.0, 60_000) * 20, size - 1).astype(int), random.integers(0, size, 60_000)]
@@ -165,30 +165,30 @@ def assert_same(act: Callable[[], list[Tensor]]) -> None:
 @pytest.mark.parametrize("kind", [torch.float32, torch.float64])
 @pytest.mark.parametrize("width", [1, 7, 64])
 def test_products_are_summed_in_one_order(width: int, kind: torch.dtype, kernels_on: bool) -> None:
-    matrix, dense = crowd(), drawn(12_000, width).to(kind)
+    matrix, dense = irregular_matrix(), drawn(12_000, width).to(kind)
     matrix = matrix.with_values(matrix.values.to(kind))
     assert_same(lambda: [matrix.matmul(dense), matrix.matmul_transposed(dense)])
 
 
 def test_gradients_of_attention_are_summed_in_one_order(kernels_on: bool) -> None:
-    heads = Heads.of(crowd(), 2)
+    heads = Heads.of(irregular_matrix(), 2)
     parts = [drawn(RUNS, 6000, 2, seed=1), drawn(RUNS, 6000, 2, seed=2), drawn(RUNS, 6000, 2, 8, seed=3)]
-    wish = drawn(RUNS, 6000, 2, 8, seed=4)
+    grad_output = drawn(RUNS, 6000, 2, 8, seed=4)
 
     def act() -> list[Tensor]:
         source, target, z = (part.clone().requires_grad_() for part in parts)
         segments = aggregate(heads, attention_weights(heads, source, target), z)
-        return [segments.detach(), *torch.autograd.grad(segments, (source, target, z), wish)]
+        return [segments.detach(), *torch.autograd.grad(segments, (source, target, z), grad_output)]
 
     assert_same(act)
 
 
 def test_gradients_of_maxima_are_summed_in_one_order(kernels_on: bool) -> None:
-    segments, lines, wish = crowd().pattern, drawn(12_000, 16), drawn(12_000, 16, seed=1)
+    segments, lines, grad_output = irregular_matrix().pattern, drawn(12_000, 16), drawn(12_000, 16, seed=1)
 
     def act() -> list[Tensor]:
         x = lines.clone().requires_grad_()
         found = segment_max(segments, x)
-        return [found.detach(), *torch.autograd.grad(found, x, wish)]
+        return [found.detach(), *torch.autograd.grad(found, x, grad_output)]
 
     assert_same(act)

@@ -102,7 +102,7 @@ class TestCrossValidation:
         assert scores["test_accuracy"].mean() > 0.8
         assert sorted(np.concatenate(scores["hidden"]).tolist()) == list(range(30))
 
-    def test_a_hidden_label_teaches_nobody(self) -> None:
+    def test_no_model_learns_from_a_hidden_label(self) -> None:
         """Labels that say nothing are guessed by chance, though every one of them is in y."""
         noise = np.random.default_rng(0).integers(0, 2, 60)
         features = np.random.default_rng(1).normal(size=(60, 3))
@@ -210,7 +210,7 @@ class TestFunctionsOfScikitLearn:
     @pytest.mark.parametrize(
         "kind", [lambda: make_pipeline(StandardScaler(), model()), lambda: BaggingClassifier(model())]
     )
-    def test_what_makes_an_array_of_the_rows_is_told_so(self, kind: Any) -> None:
+    def test_a_step_that_makes_an_array_of_the_rows_gets_a_clear_error(self, kind: Any) -> None:
         with pytest.raises(InvalidInput, match=r"edge_index is missing.*transform X before NodeRows\(X, edges\)"):
             kind().fit(NODES[KNOWN], Y[KNOWN])
 
@@ -446,7 +446,7 @@ class TestLabels:
         with pytest.raises(InvalidInput, match="keep must be a list of labels that are words"):
             model(keep=3).fit(X, words, edge_index=EDGES)
 
-    def test_an_explanation_speaks_names_and_class_words(self) -> None:
+    def test_an_explanation_uses_names_and_class_names(self) -> None:
         names = [f"n{i}" for i in range(60)]
         words = [None if label < 0 else ["cat", "dog"][label] for label in Y]
         explanation = model().fit(pd.DataFrame(X, index=names), words, edge_index=EDGES).explain("n41")
@@ -536,7 +536,7 @@ NOT_FOR_GRAPHS = {
 }
 
 
-def test_the_page_tells_which_checks_are_skipped() -> None:
+def test_the_page_lists_the_checks_that_are_skipped() -> None:
     page = (ROOT / "docs" / "scikit-learn.md").read_text()
     assert set(re.findall(r"`(check_\w+)`", page)) - {"check_estimator"} == set(NOT_FOR_GRAPHS)
 

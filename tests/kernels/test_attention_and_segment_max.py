@@ -17,7 +17,7 @@ from bangs.nn.attention import SLOPE, Heads
 from bangs.nn.models import GAT, GIN
 from bangs.nn.segment_max import SparseNeighbourMax, segment_max
 from bangs.nn.subgraphs import PreparedGraph
-from tests.nn.stock import crowd, gradients
+from tests.nn.stock import gradients, irregular_graph
 
 pytest.importorskip("triton", reason="Triton comes with torch for CUDA")
 DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
@@ -41,14 +41,14 @@ def adjacency(n: int, m: int, density: float = 0.3) -> Sparse:
     return Sparse.of(matrix).repeat(RUNS)
 
 
-def there(*tensors: Tensor | None) -> list[Tensor | None]:
+def to_device(*tensors: Tensor | None) -> list[Tensor | None]:
     return [None if tensor is None else tensor.to(DEVICE) for tensor in tensors]
 
 
 def on_device(pattern: Pattern) -> RowSchedule:
     """The schedule of a pattern's rows, none of them divided."""
     schedule = pattern.whole_schedule
-    return RowSchedule(*there(schedule.rows, schedule.row_order), schedule.long, None)
+    return RowSchedule(*to_device(schedule.rows, schedule.row_order), schedule.long, None)
 
 
 @pytest.mark.parametrize(("n", "m", "h", "d"), SHAPES)
@@ -60,15 +60,17 @@ def test_a_softmax_over_neighbours_and_its_gradient(n, m, h, d, counted):
     source, target = 3 * torch.randn(RUNS * m * h), 3 * torch.randn(RUNS * n * h)
     source.requires_grad_(), target.requires_grad_()
     expected = attention.attention_weights(heads, source, target)
-    wish = torch.randn_like(expected)
-    to_source, to_target = torch.autograd.grad((expected * wish).sum(), (source, target))
+    grad_output = torch.randn_like(expected)
+    to_source, to_target = torch.autograd.grad((expected * grad_output).sum(), (source, target))
     block, counts = heads.pattern.one_run, heads.one_run_counts
     schedule = on_device(block)
     assert (schedule.long > 0) == (m > 64), "some rows are long"
-    cols, source, target, counts, wish = there(block.cols, source.detach(), target.detach(), counts, wish)
+    cols, source, target, counts, grad_output = to_device(
+        block.cols, source.detach(), target.detach(), counts, grad_output
+    )
     weights = attention_kernels.softmax(schedule, cols, source, target, RUNS, SLOPE, counts)
     torch.testing.assert_close(weights.cpu(), expected.detach())
-    change, sums = attention_kernels.softmax_back(schedule, cols, source, target, weights, wish, RUNS, SLOPE)
+    change, sums = attention_kernels.softmax_back(schedule, cols, source, target, weights, grad_output, RUNS, SLOPE)
     torch.testing.assert_close(sums.cpu(), to_target, rtol=1e-4, atol=1e-5)
     back = Sparse(heads.pattern, change.cpu()).matmul_transposed(torch.ones(RUNS * n * h, 1)).flatten()
     torch.testing.assert_close(back, to_source, rtol=1e-4, atol=1e-5)
@@ -77,7 +79,7 @@ def test_a_softmax_over_neighbours_and_its_gradient(n, m, h, d, counted):
 def test_scores_too_large_for_an_exponential_are_weighed():
     heads = Heads.of(adjacency(4, 5), 1)
     block = heads.pattern.one_run
-    source, target, cols = there(torch.full((RUNS * 5,), 500.0), torch.full((RUNS * 4,), 500.0), block.cols)
+    source, target, cols = to_device(torch.full((RUNS * 5,), 500.0), torch.full((RUNS * 4,), 500.0), block.cols)
     weights = attention_kernels.softmax(on_device(block), cols, source, target, RUNS, SLOPE)
     torch.testing.assert_close(attention._sums(weights.cpu(), heads.pattern.rows), torch.ones(RUNS * 4))
 
@@ -87,7 +89,7 @@ def test_a_sampled_product_is_the_dense_one_at_its_entries(n, m, h, d):
     heads = Heads.of(adjacency(n, m), h)
     left, right = torch.randn(RUNS * n * h, d), torch.randn(RUNS * m * h, d)
     expected = (left @ right.T)[heads.pattern.row_index.long(), heads.pattern.cols.long()]
-    parts = there(heads.pattern.one_run.row_index, heads.pattern.one_run.cols, left, right)
+    parts = to_device(heads.pattern.one_run.row_index, heads.pattern.one_run.cols, left, right)
     torch.testing.assert_close(attention_kernels.sddmm(*parts, RUNS).cpu(), expected, rtol=1e-4, atol=1e-4)
 
 
@@ -96,13 +98,15 @@ def test_the_largest_of_the_neighbours_and_its_gradient(n, m, h, d):
     pattern = adjacency(n, m).pattern
     x = torch.randn(RUNS * m, d).mul_(2).round_().requires_grad_()  # ties
     expected = segment_max(pattern, x)
-    wish = torch.randn_like(expected)
-    (back,) = torch.autograd.grad((expected * wish).sum(), x)
+    grad_output = torch.randn_like(expected)
+    (back,) = torch.autograd.grad((expected * grad_output).sum(), x)
     block, transposed_block = pattern.one_run, pattern.one_run.transposed.pattern
-    cols, transposed, x, wish = there(block.cols, transposed_block.cols, x.detach(), wish)
+    cols, transposed, x, grad_output = to_device(block.cols, transposed_block.cols, x.detach(), grad_output)
     maxima, share = segment_max_kernels.segment_max(on_device(block), cols, x, RUNS)
     torch.testing.assert_close(maxima.cpu(), expected.detach())
-    ours = segment_max_kernels.segment_max_back(on_device(transposed_block), transposed, x, maxima, share * wish, RUNS)
+    ours = segment_max_kernels.segment_max_back(
+        on_device(transposed_block), transposed, x, maxima, share * grad_output, RUNS
+    )
     torch.testing.assert_close(ours.cpu(), back, rtol=1e-4, atol=1e-5)
 
 
@@ -110,7 +114,7 @@ def test_inactive_runs_are_skipped():
     active = torch.tensor([True, False, True], device=DEVICE)
     heads, segments = Heads.of(adjacency(20, 90), 2).pattern.one_run, adjacency(20, 90).pattern.one_run
     schedule, others = on_device(heads), on_device(segments)
-    cols, named, row_index = there(heads.cols, segments.cols, heads.row_index)
+    cols, named, row_index = to_device(heads.cols, segments.cols, heads.row_index)
     source, target = torch.randn(RUNS * 180, device=DEVICE), torch.randn(RUNS * 40, device=DEVICE)
     left, right = torch.randn(RUNS * 40, 5, device=DEVICE), torch.randn(RUNS * 180, 5, device=DEVICE)
     for make in (
@@ -128,7 +132,7 @@ def test_the_largest_of_stored_values():
     features = Sparse.of(sp.random_array((12, 30), density=0.2, format="csr", dtype=np.float32, rng=2)).repeat(RUNS)
     overlaid = SparseNeighbourMax.of(hop.pattern, features.pattern)
     values = torch.randn(RUNS, len(features.values) // RUNS)
-    cols, stored = there(overlaid.segments.cols, values.reshape(-1, 1))
+    cols, stored = to_device(overlaid.segments.cols, values.reshape(-1, 1))
     actual = segment_max_kernels.segment_max(on_device(overlaid.segments), cols, stored, RUNS)[0].view(RUNS, -1)
     assert torch.equal(actual.cpu(), overlaid._segment_max(values, None))
 
@@ -136,7 +140,7 @@ def test_the_largest_of_stored_values():
 @pytest.mark.parametrize("model", [GAT(hidden=5, heads=2, layers=3), GIN(hidden=6)])
 @pytest.mark.parametrize("kind", ["dense", "sparse", "part"])
 def test_a_network_by_our_kernels_gives_the_same_logits_and_gradients(model, kind, monkeypatch):
-    graph = crowd()
+    graph = irregular_graph()
     if kind == "sparse":
         graph.x = to_torch(sp.csr_array(graph.x.numpy()))
     graph = graph.to(DEVICE)

@@ -109,10 +109,10 @@ def test_an_activation_is_dropout_of_a_rectified_sum(rate):
     factors = CounterMasks([5, 6, 7], torch.device(DEVICE)).factors((33, 7), rate)
     expected = (x + bias).relu() * factors
     torch.testing.assert_close(ours, expected)
-    wish = torch.randn_like(x)
+    grad_output = torch.randn_like(x)
     for gradient, theirs in zip(
-        torch.autograd.grad((ours * wish).sum(), (x, bias)),
-        torch.autograd.grad((expected * wish).sum(), (x, bias)),
+        torch.autograd.grad((ours * grad_output).sum(), (x, bias)),
+        torch.autograd.grad((expected * grad_output).sum(), (x, bias)),
         strict=True,
     ):
         torch.testing.assert_close(gradient, theirs)

@@ -9,7 +9,7 @@ from bangs import kernels
 
 
 @pytest.fixture(autouse=True)
-def asked_anew():
+def clear_ready_cache():
     kernels.ready.cache_clear()
     yield
     kernels.ready.cache_clear()

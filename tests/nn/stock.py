@@ -10,7 +10,7 @@ from bangs.nn.ensemble import Network, Separate
 from bangs.nn.models import GAT, GIN
 
 
-class Attention(nn.Module):
+class StockGAT(nn.Module):
     def __init__(self, settings: GAT, features: int, classes: int) -> None:
         super().__init__()
         self.dropout = settings.dropout
@@ -30,11 +30,11 @@ class Attention(nn.Module):
         )
 
     def forward(self, x: Tensor, edge_index: Tensor) -> Tensor:
-        return self._attend(x, looped(edge_index, x), len(self.layers))
+        return self._attend(x, with_self_loops(edge_index, x), len(self.layers))
 
     def embed(self, x: Tensor, edge_index: Tensor) -> Tensor:
         hidden = len(self.layers) - 1
-        return self._attend(x, looped(edge_index, x), hidden).relu() if hidden else self(x, edge_index)
+        return self._attend(x, with_self_loops(edge_index, x), hidden).relu() if hidden else self(x, edge_index)
 
     def _attend(self, x: Tensor, edges: Tensor, layers: int) -> Tensor:
         for layer in range(layers):
@@ -42,7 +42,7 @@ class Attention(nn.Module):
         return x
 
 
-class Isomorphism(nn.Module):
+class StockGIN(nn.Module):
     def __init__(self, settings: GIN, features: int, classes: int) -> None:
         super().__init__()
         self.dropout = settings.dropout
@@ -51,21 +51,21 @@ class Isomorphism(nn.Module):
 
     def forward(self, x: Tensor, edge_index: Tensor) -> Tensor:
         h = torch.dropout(self.embed(x, edge_index), self.dropout, self.training)
-        return self.second(h, looped(edge_index, x))
+        return self.second(h, with_self_loops(edge_index, x))
 
     def embed(self, x: Tensor, edge_index: Tensor) -> Tensor:
-        return self.first(torch.dropout(x, self.dropout, self.training), looped(edge_index, x)).tanh()
+        return self.first(torch.dropout(x, self.dropout, self.training), with_self_loops(edge_index, x)).tanh()
 
 
-def looped(edge_index: Tensor, x: Tensor) -> Tensor:
+def with_self_loops(edge_index: Tensor, x: Tensor) -> Tensor:
     """The edges and one loop per node."""
     return torch.cat([edge_index, torch.arange(x.shape[0]).expand(2, -1)], dim=1)
 
 
-def twin(model: GAT | GIN, network: Network, features: int, classes: int) -> Separate:
+def stock_twin(model: GAT | GIN, network: Network, features: int, classes: int) -> Separate:
     """Stock modules with the weights of a network along the run axis."""
     runs = len(next(network.parameters()))
-    module = Attention if isinstance(model, GAT) else Isomorphism
+    module = StockGAT if isinstance(model, GAT) else StockGIN
     stock = Separate(lambda: module(model, features, classes), Streams(tuple(range(runs))))
     stock.load(by_stock_names(model, network.weights()))
     return stock
@@ -90,13 +90,13 @@ def by_stock_names(model: GAT | GIN, found: dict[str, Tensor]) -> dict[str, Tens
     return out
 
 
-def gradients(network: Network, logits: Tensor, wish: Tensor) -> dict[str, Tensor]:
-    """What Σ wish·logits asks of every parameter."""
+def gradients(network: Network, logits: Tensor, grad_output: Tensor) -> dict[str, Tensor]:
+    """What Σ grad_output·logits asks of every parameter."""
     names, parameters = zip(*network.named_parameters(), strict=True)
-    return dict(zip(names, torch.autograd.grad((logits * wish).sum(), parameters), strict=True))
+    return dict(zip(names, torch.autograd.grad((logits * grad_output).sum(), parameters), strict=True))
 
 
-def crowd(nodes: int = 40, seed: int = 0) -> Data:
+def irregular_graph(nodes: int = 40, seed: int = 0) -> Data:
     """A directed graph with hubs, loops, repeated edges, edge weights and a node by itself; few features are not 0."""
     generator = torch.Generator().manual_seed(seed)
     target = torch.randint(nodes - 1, (150,), generator=generator)

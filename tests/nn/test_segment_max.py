@@ -30,10 +30,10 @@ def test_gradients_of_maxima_summed_in_order_are_those_that_are_scattered(chunk,
     segments = Sparse.of(matrix).repeat(2).pattern
     x = torch.randint(0, 5, (80, 7), generator=torch.Generator().manual_seed(0)).float()  # so that many tie
     maxima = segment_max(segments, x)
-    wish = torch.randn(maxima.shape, generator=torch.Generator().manual_seed(1))
+    grad_output = torch.randn(maxima.shape, generator=torch.Generator().manual_seed(1))
     torch.testing.assert_close(
-        segment_max_module._segment_max_back_ordered(segments, x, maxima, wish),
-        segment_max_module._segment_max_back(segments, x, maxima, wish),
+        segment_max_module._segment_max_back_ordered(segments, x, maxima, grad_output),
+        segment_max_module._segment_max_back(segments, x, maxima, grad_output),
     )
 
 

@@ -60,7 +60,7 @@ def test_a_weakness_fails_and_is_named_with_its_way_out(index, tmp_path, capsys)
     assert "weak 1.0 has PYSEC-1; fixed in 1.1" in printed
 
 
-def test_an_index_that_tells_of_every_version_is_asked_for_that_one(index, tmp_path, capsys) -> None:
+def test_an_index_with_advisories_of_every_version_is_asked_for_that_version(index, tmp_path, capsys) -> None:
     exact = {"info": {"version": "1.0"}, "vulnerabilities": [FAULT], "urls": [file()]}
     index.files["pypi/older/1.0/json"] = json.dumps(exact).encode()
     code, printed = run_audit(index, tmp_path, capsys, "older==1.0")

@@ -58,7 +58,7 @@ def test_the_plain_utility_and_values_are_ours(data):
 
 
 @pytest.mark.parametrize("preset", ["paper", "tuned"])
-def test_the_plain_network_says_what_ours_says(data, preset):
+def test_the_plain_network_has_the_logits_of_ours(data, preset):
     task = Task.of(data, splits.default(data, [0]), 3)
     settings = trainer("gcn", preset, epochs=5)
     teacher = settings.fit(task, task.given, Streams((0,)))
@@ -164,7 +164,7 @@ def small(data, monkeypatch):
     ],
     ids=["training", "selection", "estimators", "end_to_end"],
 )
-def test_a_row_that_compares_tells_seconds_the_ratio_to_the_plain_one_and_memory(
+def test_a_row_of_a_comparison_has_seconds_the_ratio_to_the_plain_one_and_memory(
     small, script, words, rows, monkeypatch, capsys
 ):
     monkeypatch.setattr(sys, "argv", ["benchmark", *words.split(), "--json"])

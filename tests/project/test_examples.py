@@ -46,7 +46,7 @@ def test_the_script_makes_the_committed_folders(maker: ModuleType, tmp_path: Pat
     assert len(list(tmp_path.rglob("*.csv"))) == 4
 
 
-def test_the_example_is_read_without_a_word_of_options() -> None:
+def test_the_example_is_read_without_options() -> None:
     graph = tables.read(EXAMPLES / "own-graph")
     assert graph.data.num_nodes == 300
     assert graph.data.edge_index.shape == (2, 1800)
@@ -68,7 +68,7 @@ def test_the_grown_example_holds_the_old_one(truth: dict[str, str]) -> None:
     assert set(truth) == set(grown.ids)
 
 
-def test_neighbours_help_to_tell_a_readers_shelf(truth: dict[str, str]) -> None:
+def test_neighbours_help_to_predict_a_readers_shelf(truth: dict[str, str]) -> None:
     graph = tables.read(EXAMPLES / "own-graph")
     grown = tables.read(EXAMPLES / "own-graph-grown", encoding=graph.columns)
     known = graph.data.y.numpy() >= 0

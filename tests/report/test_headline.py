@@ -58,7 +58,7 @@ def test_with_rounds_the_validation_nodes_chose_one(run_data: RunData) -> None:
     assert "they chose the round, so their accuracy is optimistic" in card(run_data)
 
 
-def test_without_rounds_nobody_chose_one(run_data: RunData) -> None:
+def test_without_rounds_no_round_was_chosen(run_data: RunData) -> None:
     alone = changed(run_data, rounds=0, chosen=0, adopted=0, adopted_in_all=0)
     for text in (headline(alone)["protocol"], card(alone)):
         assert "chose the round" not in text
@@ -67,7 +67,7 @@ def test_without_rounds_nobody_chose_one(run_data: RunData) -> None:
     assert all("without pseudo-labels" not in figure["note"] for figure in headline(alone)["figures"])
 
 
-def test_soft_labels_have_their_own_words() -> None:
+def test_soft_labels_have_a_text_of_their_own() -> None:
     run_data = soft_run()
     shown = headline(run_data)
     assert "gave 36 more nodes soft labels, the probabilities it had predicted for each class" in shown["lead"]

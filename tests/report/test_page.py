@@ -59,7 +59,7 @@ def test_facts_are_json_without_nan(run_data: RunData) -> None:
     json.dumps(page_data(experiment_run()), allow_nan=False)
 
 
-def test_rounds_tell_means_over_seeds_and_classes() -> None:
+def test_rounds_show_means_over_seeds_and_classes() -> None:
     data = page_data(experiment_run())
     assert data["rounds"][0]["test"]["mean"] == pytest.approx(0.5)
     assert data["rounds"][0]["test"]["high"] == pytest.approx(0.5 + 0.1 * 2**0.5)
@@ -70,7 +70,7 @@ def test_rounds_tell_means_over_seeds_and_classes() -> None:
     assert "map" not in data
 
 
-def test_marks_are_of_nodes_nobody_learned_from(run_data: RunData) -> None:
+def test_marks_are_of_nodes_that_no_model_learned_from(run_data: RunData) -> None:
     data, snapshot = page_data(run_data), run_data.snapshot
     assert snapshot is not None
     assert sum(map(sum, data["confusion"]["counts"])) == 36  # sixty less twenty-four labels

@@ -53,7 +53,7 @@ def test_a_pseudo_label_that_no_labelled_node_reaches_has_a_reason_too() -> None
     assert "%" in influences["13"]
 
 
-def test_a_word_in_markdown_stays_a_word() -> None:
+def test_markdown_in_a_text_is_escaped() -> None:
     assert escape("a|b") == r"a\|b"
     assert escape("<img>\n# x") == r"\<img\> \# x"
 

@@ -57,7 +57,7 @@ def test_tests_and_curves_come_along(suite_and_results: tuple[Suite, list[Result
 
 
 @pytest.mark.parametrize(("commit", "shown"), [("a" * 40, "a" * 10), ("b" * 40 + "-dirty", "b" * 10 + "-dirty")])
-def test_a_commit_with_changes_is_told_as_such(
+def test_a_commit_with_changes_is_shown_as_such(
     suite_and_results: tuple[Suite, list[Result]], commit: str, shown: str
 ) -> None:
     suite, results = suite_and_results

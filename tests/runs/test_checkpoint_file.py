@@ -18,7 +18,7 @@ from bangs.runs.checkpoint_file import MAX_FACTS_BYTES, Checkpoint, Damaged, dec
 SMALL = b"".join(encode(Checkpoint(3, {"w": torch.arange(6.0), "t": torch.tensor([-1])}, {"seen": [1, 2]}), "c" * 64))
 
 
-def back_from(tensors: dict[str, Tensor], facts: dict[str, Any] | None = None) -> Checkpoint:
+def encoded_and_decoded(tensors: dict[str, Tensor], facts: dict[str, Any] | None = None) -> Checkpoint:
     return decode(b"".join(encode(Checkpoint(1, tensors, facts or {}), "c")), "c")
 
 
@@ -37,14 +37,14 @@ def metadata_of(entry: dict[str, Any]) -> str:
 )
 def test_tensors_come_back_bit_by_bit(dtype: torch.dtype) -> None:
     tensor = torch.randint(0, 200, (2, 3, 5), generator=torch.Generator().manual_seed(1)).to(dtype)
-    back = back_from({"a": tensor}).tensors["a"]
+    back = encoded_and_decoded({"a": tensor}).tensors["a"]
     assert back.dtype == dtype
     assert torch.equal(back, tensor)
 
 
 def test_nan_keeps_its_bits() -> None:
     bits = torch.tensor([0x7FC00001, -0x80000000, 0x7F800000], dtype=torch.int32)
-    back = back_from({"a": bits.view(torch.float32)}).tensors["a"]
+    back = encoded_and_decoded({"a": bits.view(torch.float32)}).tensors["a"]
     assert torch.equal(back.view(torch.int32), bits)
 
 
@@ -61,7 +61,7 @@ def test_views_shared_empty_and_scalar_tensors_are_kept_and_can_be_written_to() 
         "none": torch.empty(0, 5, dtype=torch.bool),
         "one": torch.tensor(7),
     }
-    back = back_from(tensors).tensors
+    back = encoded_and_decoded(tensors).tensors
     assert back.keys() == tensors.keys()
     for name, tensor in tensors.items():
         assert torch.equal(back[name], tensor), name
@@ -71,10 +71,10 @@ def test_views_shared_empty_and_scalar_tensors_are_kept_and_can_be_written_to() 
 
 def test_facts_come_back_as_given_numbers_without_json_included() -> None:
     facts = {"loss": [0.1, 1e-300, math.inf, -math.inf], "big": 2**62 + 1, "ö\ud800": {"deep": [None, True, "\0"]}}
-    back = back_from({}, facts).facts
+    back = encoded_and_decoded({}, facts).facts
     assert back == facts
-    assert math.isnan(back_from({}, {"x": math.nan}).facts["x"])
-    assert back_from({}, {"pair": (1, 2)}).facts == {"pair": [1, 2]}
+    assert math.isnan(encoded_and_decoded({}, {"x": math.nan}).facts["x"])
+    assert encoded_and_decoded({}, {"pair": (1, 2)}).facts == {"pair": [1, 2]}
 
 
 def test_the_same_state_gives_the_same_bytes() -> None:
@@ -154,6 +154,6 @@ def test_what_cannot_be_saved_is_refused_by_name() -> None:
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA device")
 def test_tensors_of_a_gpu_come_back_on_the_cpu() -> None:
     tensor = torch.randn(5, device="cuda")
-    back = back_from({"a": tensor}).tensors["a"]
+    back = encoded_and_decoded({"a": tensor}).tensors["a"]
     assert back.device.type == "cpu"
     assert torch.equal(back, tensor.cpu())

@@ -55,7 +55,7 @@ def test_the_hash_does_not_depend_on_the_order_of_keys() -> None:
     assert config_hash({}) == "44136fa355b3678a1146ad16f7e8649e94fb4fc21fe77e8310c060f61caaff8a"  # sha256 of {}
 
 
-def test_a_new_folder_tells_what_the_run_is(tmp_path: Path) -> None:
+def test_a_new_folder_describes_the_run(tmp_path: Path) -> None:
     with opened(tmp_path / "deep" / "run", resume=False) as run:
         assert not run.resumed
         assert not run.finished
@@ -406,7 +406,7 @@ def test_an_event_must_be_plain_short_and_not_use_the_names_of_its_own(tmp_path:
         assert kinds(run) == ["started"]
 
 
-def test_a_changed_environment_is_told(tmp_path: Path) -> None:
+def test_a_changed_environment_is_reported(tmp_path: Path) -> None:
     with opened(tmp_path / "run"):
         pass
     threads = torch.get_num_threads()

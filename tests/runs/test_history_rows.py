@@ -44,7 +44,7 @@ def test_standard_errors_follow_their_nodes(task):
     assert row(first_round(task, stderr))["adopted"][0]["stderr"] == [12.0, 10.0, 14.0]
 
 
-def test_the_first_model_has_adopted_nobody(task):
+def test_the_first_model_has_adopted_no_node(task):
     facts = row(SelfTrainer(QUICK, Method()).begin(QUICK.prepare(task), Streams((1, 2, 3))))
     assert facts["adopted"] == [{name: [] for name in COLUMNS}] * 3
     assert facts["evaluations"] == facts["round"] == 0

@@ -46,7 +46,7 @@ class Holder:
         os.close(self._stop_writer)
 
 
-def test_a_second_process_is_told_who_holds_the_folder(tmp_path: Path) -> None:
+def test_a_second_process_gets_an_error_that_names_the_holder(tmp_path: Path) -> None:
     holder = Holder(tmp_path)
     for flags in ({"resume": True}, {"resume": False}, {"resume": False, "overwrite": True}):
         with pytest.raises(InUse, match=rf"is in use by process {holder.pid} since 20\d\d-.*; wait for it, stop it"):

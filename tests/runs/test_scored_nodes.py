@@ -25,7 +25,7 @@ def adoptions(model: SelfTrainingClassifier) -> dict[int, PseudoLabel]:
     return {node: adoption for node, adoption in adoptions_by_node.items() if adoption is not None}
 
 
-def test_a_round_tells_how_many_were_scored_though_it_keeps_the_best_only(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_round_counts_all_scored_nodes_though_it_keeps_the_best_only(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("bangs.runs.scored_nodes.MAX_LOGGED_NODES", 10)
     model = fitted()
     scored_nodes = model.snapshot_.scored_nodes
@@ -50,7 +50,7 @@ def test_who_was_taken_far_down_keeps_its_place(monkeypatch: pytest.MonkeyPatch)
         assert getattr(taken_kept, name).tolist() == getattr(all_kept.where(all_kept.taken), name).tolist()
 
 
-def test_the_reasons_tell_place_and_number_in_words() -> None:
+def test_the_reasons_name_the_place_and_the_number() -> None:
     model = fitted()
     best = next(node for node, adoption in adoptions(model).items() if (adoption.round, adoption.rank) == (1, 1))
     assert "number 1 of 36 candidates" in str(model.explain(best))

@@ -50,7 +50,7 @@ def test_above_by_hand():
     assert taken(Above(NEVER)) == [[0, 2, 3, 4], [2]]
 
 
-def test_nobody_takes_no_node():
+def test_the_quota_nobody_takes_no_node():
     assert taken(Nobody()) == [[], []]
 
 
@@ -164,6 +164,6 @@ def test_classes_in_turn_hold_equally_many_while_they_last(rows, k):
     assert torch.equal(chosen, alone)
 
 
-def test_a_balanced_quota_of_nobody_is_refused():
+def test_a_balanced_quota_of_zero_is_refused():
     with pytest.raises(ValueError, match=r"Balanced.k must be at least 1, got 0"):
         Balanced(0)

@@ -47,7 +47,7 @@ def test_no_node_outside_the_pool_is_scored(disputed, score: Score):
     assert (score(disputed).score[0] > NEVER).any()
 
 
-def test_embeddings_may_say_what_logits_do_not(disputed):
+def test_clusters_of_embeddings_may_differ_from_those_of_logits(disputed):
     """By their embeddings nodes 3 and 4 are of class 0, as the teacher predicts, and 2 is of class 1."""
     score = Agreement(clusters=4)(disputed).score[0]
     assert (score > NEVER).tolist() == [False, False, False, True, True, True]

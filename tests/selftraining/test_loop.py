@@ -28,14 +28,14 @@ SEEDS = (1, 2, 3)
 
 
 @dataclass(frozen=True)
-class Announcing:
+class ScriptedTrainer:
     """A trainer without a network: the model of round t labels every node t, with the validation score of a script."""
 
     scores: tuple[tuple[float, ...], ...]  # [rounds][R]
     sound: tuple[tuple[bool, ...], ...] = ()  # [rounds][R], True where not given
     calls: list[dict] = field(default_factory=list)
 
-    def prepare(self, task: Task) -> "Announcing":
+    def prepare(self, task: Task) -> "ScriptedTrainer":
         object.__setattr__(self, "task", task)
         return self
 
@@ -73,7 +73,7 @@ def teacher_rounds(states: list[State], run: int = 0) -> list[int]:
     return [int(s.labels.target[run][s.labels.adopted_round[run] == s.index][0]) for s in states[1:]]
 
 
-def test_round_zero_knows_the_given_labels_only(task):
+def test_round_zero_has_the_given_labels_only(task):
     (state,) = all_states(QUICK, Method(rounds=0), task)
     assert state.index == 0
     assert state.labels is task.given
@@ -139,7 +139,7 @@ def test_given_labels_stay_and_validation_nodes_are_never_adopted(task, memory):
         assert not state.labels.known[task.held].any()
 
 
-def test_a_quota_that_takes_everyone_takes_the_pool(task):
+def test_a_quota_that_takes_every_node_takes_the_pool(task):
     """Neither a score nor a quota of anyone's can have a given or a validation node adopted."""
 
     def everyone(score: Tensor, label: Tensor) -> Tensor:
@@ -184,7 +184,7 @@ def test_memory_may_be_rebuilt_every_round(task):
         assert (state.labels.adopted_round[state.labels.adopted] == state.index).all()
 
 
-def test_a_threshold_nobody_meets_ends_the_run(task):
+def test_a_threshold_no_node_meets_ends_the_run(task):
     states = all_states(QUICK, Method(rounds=5, quota=Above(1.0)), task)
     assert len(states) == 2
     assert not states[1].took_part.any()
@@ -207,7 +207,7 @@ def test_a_run_that_has_ended_stays_ended(task):
 
 
 @pytest.mark.parametrize("memory", ["rebuild", "alternate"])
-def test_a_run_that_finds_nobody_keeps_the_labels_it_has(task, memory):
+def test_a_run_that_finds_no_node_keeps_the_labels_it_has(task, memory):
     """Run 0 finds nobody in round 2, and what it would forget to make room for others stays."""
 
     def score(round: Round) -> Ranking:
@@ -221,12 +221,12 @@ def test_a_run_that_finds_nobody_keeps_the_labels_it_has(task, memory):
         assert torch.equal(getattr(after.labels, part)[0], getattr(before.labels, part)[0])
 
 
-def test_a_run_that_finds_nobody_has_no_student_to_reject():
+def test_a_run_that_finds_no_node_has_no_student_to_reject():
     def score(round: Round) -> Ranking:
         value = torch.tensor([[0.9], [0.1]]).expand(round.pool.shape)
         return Ranking(value.masked_fill(~round.pool, float("-inf")))
 
-    trainer = Announcing(scores=((0.5, 0.5), (0.6, 0.6)), sound=((True, True), (True, False)))
+    trainer = ScriptedTrainer(scores=((0.5, 0.5), (0.6, 0.6)), sound=((True, True), (True, False)))
     state = all_states(trainer, Method(rounds=1, score=score, quota=Top(5, floor=0.5)), big_task(2))[-1]
     assert state.rejected == ()
     assert state.running.tolist() == [True, False]
@@ -280,7 +280,7 @@ def test_a_quota_counts_the_classes_after_calibration(task):
     assert (after.labels.target[after.labels.adopted] == 0).all()
 
 
-def test_raw_is_a_method_that_adopts_nobody(task):
+def test_raw_is_a_method_that_adopts_no_node(task):
     assert all_states(QUICK, Method(rounds=3, quota=Nobody()), task)[-1].labels.adopted.sum() == 0
 
 
@@ -298,12 +298,12 @@ def test_a_quota_that_gives_no_mask_of_every_run_is_refused(task: Task, quota: Q
 
 
 def test_the_first_model_may_teach_in_every_round():
-    trainer = Announcing(scores=((0.5,), (0.9,), (0.1,), (0.8,)))
+    trainer = ScriptedTrainer(scores=((0.5,), (0.9,), (0.1,), (0.8,)))
     assert teacher_rounds(all_states(trainer, Method(rounds=3, quota=Top(5), teacher="first"), big_task())) == [0, 0, 0]
 
 
 def test_the_latest_student_may_teach():
-    trainer = Announcing(scores=((0.5,), (0.4,), (0.1,), (0.8,)))
+    trainer = ScriptedTrainer(scores=((0.5,), (0.4,), (0.1,), (0.8,)))
     assert teacher_rounds(all_states(trainer, Method(rounds=3, quota=Top(5), teacher="latest"), big_task())) == [
         0,
         1,
@@ -312,13 +312,13 @@ def test_the_latest_student_may_teach():
 
 
 def test_a_student_may_take_over_only_when_it_beats_the_incumbent():
-    trainer = Announcing(scores=((0.5,), (0.4,), (0.6,), (0.6,), (0.7,), (0.1,)))
+    trainer = ScriptedTrainer(scores=((0.5,), (0.4,), (0.6,), (0.6,), (0.7,), (0.1,)))
     states = all_states(trainer, Method(rounds=5, quota=Top(5), teacher="best"), big_task())
     assert teacher_rounds(states) == [0, 0, 2, 2, 4]
 
 
 def test_runs_choose_their_teachers_by_themselves():
-    trainer = Announcing(scores=((0.5, 0.5), (0.4, 0.6), (0.1, 0.1)))
+    trainer = ScriptedTrainer(scores=((0.5, 0.5), (0.4, 0.6), (0.1, 0.1)))
     states = all_states(trainer, Method(rounds=2, quota=Top(5), teacher="best"), big_task(2))
     assert teacher_rounds(states, 0) == [0, 0]
     assert teacher_rounds(states, 1) == [0, 1]
@@ -326,7 +326,7 @@ def test_runs_choose_their_teachers_by_themselves():
 
 @pytest.mark.parametrize("teacher", ["first", "latest", "best"])
 def test_the_best_round_is_the_earliest_with_the_best_validation_score(teacher):
-    trainer = Announcing(scores=((0.5, 0.9), (0.7, 0.8), (0.6, 0.9), (0.7, 0.95)))
+    trainer = ScriptedTrainer(scores=((0.5, 0.9), (0.7, 0.8), (0.6, 0.9), (0.7, 0.95)))
     state = all_states(trainer, Method(rounds=3, quota=Top(5), teacher=teacher), big_task(2))[-1]
     assert state.best_round.tolist() == [1, 3]
     assert state.best.weights["round"][:, 0].tolist() == [1, 3]
@@ -334,7 +334,7 @@ def test_the_best_round_is_the_earliest_with_the_best_validation_score(teacher):
 
 
 def test_a_diverged_student_is_rejected_and_the_incumbent_stays():
-    trainer = Announcing(
+    trainer = ScriptedTrainer(
         scores=((0.5, 0.5), (0.6, 0.99), (0.7, 0.7)), sound=((True, True), (True, False), (True, True))
     )
     states = all_states(trainer, Method(rounds=2, quota=Top(5)), big_task(2))
@@ -391,7 +391,7 @@ def test_a_first_model_that_diverges_is_a_sentence(task):
 
 
 def test_a_student_may_start_from_its_teacher():
-    trainer = Announcing(scores=((0.5,), (0.4,), (0.6,)))
+    trainer = ScriptedTrainer(scores=((0.5,), (0.4,), (0.6,)))
     all_states(trainer, Method(rounds=2, quota=Top(5), start="teacher", teacher="best"), big_task())
     starts = [call["start"] for call in trainer.calls]
     assert starts[0] is None
@@ -399,14 +399,14 @@ def test_a_student_may_start_from_its_teacher():
 
 
 def test_a_student_may_start_from_the_first_models_early_weights():
-    trainer = Announcing(scores=((0.5,), (0.6,), (0.7,), (0.2,)))
+    trainer = ScriptedTrainer(scores=((0.5,), (0.6,), (0.7,), (0.2,)))
     all_states(trainer, Method(rounds=3, quota=Top(5), start=20), big_task())
     assert [call["early"] for call in trainer.calls] == [20, None, None, None]
     assert [call["start"]["round"].item() for call in trainer.calls[1:]] == [-20, -20, -20]
 
 
 def test_a_student_starts_fresh_otherwise():
-    trainer = Announcing(scores=((0.5,), (0.6,), (0.7,)))
+    trainer = ScriptedTrainer(scores=((0.5,), (0.6,), (0.7,)))
     all_states(trainer, Method(rounds=2, quota=Top(5)), big_task())
     assert [(call["start"], call["early"], call["transition"]) for call in trainer.calls] == [(None, None, None)] * 3
 
@@ -418,7 +418,7 @@ def test_weights_of_all_who_are_labelled_by_now_and_correction_reach_the_student
     def correct(round: Round) -> Tensor:
         return torch.full((1, 8, 8), float(round.index))
 
-    trainer = Announcing(scores=((0.5,), (0.6,), (0.7,)))
+    trainer = ScriptedTrainer(scores=((0.5,), (0.6,), (0.7,)))
     states = all_states(trainer, Method(rounds=2, quota=Top(5), weigh=weigh, correct=correct), big_task())
     for index in (1, 2):
         known = states[index].labels.known
@@ -449,7 +449,7 @@ def test_what_the_selection_sees(task):
         assert torch.equal(after.adoption.raw_confidence, round.raw.confidence)
 
 
-def test_the_teacher_looks_through_all_views(task):
+def test_the_teacher_predicts_over_all_views(task):
     views = (Same(), DropEdges(0.5), DropFeatures(0.3), Dropout())
     before, after = all_states(QUICK, Method(rounds=1, views=views, quota=Top(4)), task)
     rng = Streams(SEEDS).at("round", 1)

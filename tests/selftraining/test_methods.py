@@ -38,7 +38,7 @@ def test_all_systems_of_the_paper_and_its_ablations_have_a_name():
     assert systems | ablations <= set(METHODS)
 
 
-def test_an_unknown_name_is_told_with_a_near_one():
+def test_an_unknown_name_gets_an_error_with_a_near_one():
     with pytest.raises(UnknownName, match=r"method 'bang' is unknown; did you mean 'bangs'\?"):
         method("bang")
 
@@ -116,14 +116,14 @@ def test_alternating_labels_never_stay_for_two_rounds(task):
         assert (after.labels.adopted.sum(1) == 4).all()
 
 
-def test_where_everybody_had_a_label_nobody_is_left_to_alternate(task):
+def test_if_every_node_had_a_label_none_is_left_to_alternate(task):
     states = all_states(Method(rounds=5, score=Logit(), quota=Above(-1e9), memory="alternate"), task)
     assert len(states) == 3
     assert not states[-1].running.any()
     assert torch.equal(states[-1].labels.target, states[1].labels.target)
 
 
-def test_an_unused_pool_holds_nobody_of_the_split(data_and_split):
+def test_an_unused_pool_holds_no_node_of_the_split(data_and_split):
     data, split = data_and_split
     split = replace(split, test=split.test & (torch.arange(24) < 20))
     states = all_states(Method(rounds=2, quota=Top(9), pool="unused"), Task.of(data, split))
@@ -136,7 +136,7 @@ def test_an_unused_pool_needs_to_know_the_exams_nodes(task):
         all_states(Method(rounds=1, pool="unused"), replace(task, reserved=None))
 
 
-def test_a_look_through_dropout_is_not_the_same_look(task):
+def test_views_with_dropout_differ(task):
     still = all_states(Method(rounds=1, quota=Top(4)), task)[1].adoption
     shaken = all_states(Method(rounds=1, quota=Top(4), views=(Dropout(),)), task)[1].adoption
     again = all_states(Method(rounds=1, quota=Top(4), views=(Dropout(),)), task)[1].adoption

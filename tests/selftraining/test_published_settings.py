@@ -90,7 +90,7 @@ def test_authors_who_tried_no_such_dataset_suggest_nothing():
 
 
 @pytest.mark.parametrize("preset", [authors, paper])
-def test_an_unknown_method_is_told(preset):
+def test_an_unknown_method_is_named(preset):
     with pytest.raises(UnknownName, match=r"'cpll' is unknown; did you mean 'cpl'\?"):
         preset("cpll", "cora")
 

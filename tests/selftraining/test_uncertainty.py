@@ -44,13 +44,13 @@ def a_round(task: Task, logits: Tensor, teacher=None) -> Round:
     return Round(1, task, task.given, prediction, prediction, ~task.given.known, teacher, seeds)
 
 
-def test_nothing_is_gained_where_every_look_says_the_same(task):
+def test_nothing_is_gained_where_all_views_predict_the_same(task):
     logits = torch.randn(1, 24, 2, generator=torch.Generator().manual_seed(0))
     gain = information_gain(LogitsInTurn(logits), task.graph, Dropout(), 5, Streams((0,)))
     torch.testing.assert_close(gain, torch.zeros(1, 24, dtype=torch.float64), rtol=0, atol=1e-12)
 
 
-def test_a_whole_bit_is_gained_where_certain_looks_contradict(task):
+def test_a_whole_bit_is_gained_where_certain_views_contradict(task):
     gain = information_gain(LogitsInTurn(certain(0, 1), certain(1, 1)), task.graph, Dropout(), 4, Streams((0,)))
     torch.testing.assert_close(gain, torch.tensor([[math.log(2), 0.0]], dtype=torch.float64))
 

@@ -102,7 +102,7 @@ def tau_across(game: Game) -> float:
     return min(distinguishability(game, PLAYERS, i, j, m) for i, j in pairs for m in range(1, TAKEN + 1))
 
 
-def alike(one: Game, other: Game, size: int | None = None) -> float:
+def rank_correlation(one: Game, other: Game, size: int | None = None) -> float:
     """Rank correlation over all sets, or over those of one size."""
     sets = [S for S in one if size is None or len(S) == size]
     return float(spearmanr([one[S] for S in sets], [other[S] for S in sets]).statistic)
@@ -137,7 +137,11 @@ def premises() -> list[Premise]:
         for own in cases:
             top = [best(banzhaf(game, PLAYERS, TAKEN), TAKEN) for game in (own.forecast, own.worth)]
             size = {S: float(len(S)) for S in own.worth}
-            shares = [alike(own.forecast, own.worth), alike(size, own.worth), alike(own.forecast, own.worth, TAKEN)]
+            shares = [
+                rank_correlation(own.forecast, own.worth),
+                rank_correlation(size, own.worth),
+                rank_correlation(own.forecast, own.worth, TAKEN),
+            ]
             found.append([*shares, len(top[0] & top[1]) / TAKEN])
         speaks = sum(tau_across(own.worth) * margin(PLAYERS, TAKEN) > own.error for own in cases)
         same = [float(np.mean([own.same for own in cases])), float(np.mean([own.unchanged for own in cases]))]

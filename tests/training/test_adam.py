@@ -5,8 +5,8 @@ import torch
 from bangs.training.adam import Adam
 
 
-def walk(optimiser, weights, pulls):
-    for pull in pulls:
+def walk(optimiser, weights, fake_gradients):
+    for pull in fake_gradients:
         optimiser.zero_grad()
         for weight, gradient in zip(weights, pull, strict=True):
             weight.grad = gradient.clone()
@@ -19,24 +19,24 @@ def weights():
     return [torch.randn(shape, generator=generator).requires_grad_() for shape in ((2, 5, 3), (2, 1, 3))]
 
 
-def pulls(count):
+def fake_gradients(count):
     generator = torch.Generator().manual_seed(2)
     return [[torch.randn(weight.shape, generator=generator) for weight in weights()] for _ in range(count)]
 
 
 def test_steps_are_those_of_torch():
     ours, stock = weights(), weights()
-    actual = walk(Adam(ours, 0.01, [5e-4] * 2), ours, pulls(12))
-    expected = walk(torch.optim.Adam(stock, lr=0.01, weight_decay=5e-4), stock, pulls(12))
+    actual = walk(Adam(ours, 0.01, [5e-4] * 2), ours, fake_gradients(12))
+    expected = walk(torch.optim.Adam(stock, lr=0.01, weight_decay=5e-4), stock, fake_gradients(12))
     for one, other in zip(actual, expected, strict=True):
         torch.testing.assert_close(one, other)
 
 
 def test_every_weight_decays_by_itself():
     ours, stock = weights(), weights()
-    actual = walk(Adam(ours, 0.01, [0.5, 0.0]), ours, pulls(5))
+    actual = walk(Adam(ours, 0.01, [0.5, 0.0]), ours, fake_gradients(5))
     groups = [{"params": stock[:1], "weight_decay": 0.5}, {"params": stock[1:], "weight_decay": 0.0}]
-    expected = walk(torch.optim.Adam(groups, lr=0.01), stock, pulls(5))
+    expected = walk(torch.optim.Adam(groups, lr=0.01), stock, fake_gradients(5))
     for one, other in zip(actual, expected, strict=True):
         torch.testing.assert_close(one, other)
 
@@ -50,11 +50,11 @@ def test_the_first_step_is_the_learning_rate():
 def test_begun_again_it_has_forgotten_every_step():
     ours = weights()
     optimiser = Adam(ours, 0.01, [0.0] * 2)
-    first = walk(optimiser, ours, pulls(3))
+    first = walk(optimiser, ours, fake_gradients(3))
     optimiser.restart()
     for weight, start in zip(ours, weights(), strict=True):
         weight.data.copy_(start)
-    for one, other in zip(walk(optimiser, ours, pulls(3)), first, strict=True):
+    for one, other in zip(walk(optimiser, ours, fake_gradients(3)), first, strict=True):
         assert torch.equal(one, other)
 
 

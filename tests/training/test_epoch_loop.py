@@ -230,7 +230,7 @@ def test_a_patient_session_runs_all_epochs_and_a_usual_one_does_not(task):
             assert (session.epochs == 50) == patient
 
 
-class _Curious(nn.Module):
+class _SynchronisingModule(nn.Module):
     """Looks at a number of the GPU's in the middle of an epoch, which no graph can record."""
 
     def __init__(self, features: int, classes: int) -> None:
@@ -243,16 +243,18 @@ class _Curious(nn.Module):
 
     @staticmethod
     def build(features: int, classes: int, rng: Streams) -> Network:
-        return Separate(lambda: _Curious(features, classes), rng)
+        return Separate(lambda: _SynchronisingModule(features, classes), rng)
 
 
 @pytest.mark.gpu
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="there is no GPU here")
-def test_what_cannot_be_captured_learns_by_single_kernels_and_says_so(task, caplog):
+def test_a_model_that_cannot_be_captured_trains_by_single_kernels_and_logs_it(task, caplog):
     task_on_gpu, teachers = task.to("cuda"), []
     with caplog.at_level(logging.DEBUG, "bangs"):
         for _ in range(2):
-            teachers.append(Trainer(_Curious, epochs=40).fit(task_on_gpu, task_on_gpu.given, Streams((1, 2, 3))))
+            teachers.append(
+                Trainer(_SynchronisingModule, epochs=40).fit(task_on_gpu, task_on_gpu.given, Streams((1, 2, 3)))
+            )
     assert caplog.text.count("cannot be captured as a CUDA graph") == 2
     assert teachers[0].validation.min() > 0.5
     assert all(torch.equal(value, teachers[1].weights[name]) for name, value in teachers[0].weights.items())
@@ -296,7 +298,7 @@ def test_a_session_leaves_the_transition_it_was_given_alone(task):
 
 
 @pytest.mark.parametrize(("which", "stride"), [(0, 1), (1, SYNC_EVERY)])
-def test_a_stop_is_heeded_between_epochs(task, which, stride, monkeypatch):
+def test_a_stop_takes_effect_between_epochs(task, which, stride, monkeypatch):
     session, quiet = sessions(task)[which], iter(range(2))
 
     def check() -> None:

@@ -78,8 +78,8 @@ def test_a_layer_is_taken_again_when_its_weight_has_changed_and_not_before(task)
 
 
 def test_a_run_alone_learns_what_it_learns_in_a_batch(task):
-    company = learner(task, GCN(hidden=8), once=True, subgraph="whole").fit(task.given, Streams(SEEDS))
+    in_batch = learner(task, GCN(hidden=8), once=True, subgraph="whole").fit(task.given, Streams(SEEDS))
     alone = task.only([1])
     teacher = learner(alone, GCN(hidden=8), once=True, subgraph="whole").fit(alone.given, Streams(SEEDS[1:2]))
     for name, value in teacher.weights.items():
-        torch.testing.assert_close(value[0], company.weights[name][1], atol=1e-5, rtol=1e-4)
+        torch.testing.assert_close(value[0], in_batch.weights[name][1], atol=1e-5, rtol=1e-4)

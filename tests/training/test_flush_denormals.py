@@ -11,7 +11,7 @@ from bangs.training.trainer import Trainer
 
 
 @pytest.fixture(autouse=True)
-def usual():
+def keep_setting():
     if not torch.set_flush_denormal(False):
         pytest.skip("this processor cannot take tiny numbers as zero")
     yield

@@ -19,7 +19,7 @@ class Facts(ctypes.Structure):
 
 libc.mallinfo2.restype = Facts
 
-def taken_from_the_system():
+def memory_from_system():
     before = libc.mallinfo2()
     block = libc.malloc(20 * 2**20)
     during = libc.mallinfo2()
@@ -28,7 +28,7 @@ def taken_from_the_system():
     return during.hblks - before.hblks, (during.arena - after.arena) // 2**20
 
 keep_freed_memory()
-print(*taken_from_the_system())
+print(*memory_from_system())
 """
 
 

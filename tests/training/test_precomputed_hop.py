@@ -65,9 +65,9 @@ def test_training_ends_with_the_same_weights(task):
 def test_dropout_does_not_depend_on_other_runs(task):
     task = task.to("cuda")
     alone = learner(task.only([1]), GCN(hidden=16), ahead=True).fit(task.only([1]).given, Streams(SEEDS[1:2]))
-    company = learner(task, GCN(hidden=16), ahead=True).fit(task.given, Streams(SEEDS))
+    in_batch = learner(task, GCN(hidden=16), ahead=True).fit(task.given, Streams(SEEDS))
     for name, value in alone.weights.items():
-        assert torch.allclose(value[0], company.weights[name][1], atol=1e-4), name
+        assert torch.allclose(value[0], in_batch.weights[name][1], atol=1e-4), name
 
 
 @pytest.mark.gpu

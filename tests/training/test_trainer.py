@@ -64,7 +64,7 @@ def test_a_prepared_learner_forgets_what_it_learned_before(task):
         assert torch.equal(value, fresh.weights[name])
 
 
-def test_a_part_of_the_graph_teaches_as_the_whole_does(task):
+def test_training_on_the_needed_part_of_the_graph_equals_training_on_the_whole(task):
     part = Trainer(QUIET, epochs=20).fit(task, task.given, SEEDS)
     whole = Trainer(QUIET, epochs=20, subgraph="whole").fit(task, task.given, SEEDS)
     torch.testing.assert_close(part.predict(task.graph).logits, whole.predict(task.graph).logits, rtol=1e-4, atol=1e-4)
@@ -101,7 +101,7 @@ def test_an_epoch_sees_the_nodes_that_matter_or_all(task, model, subgraph, sizes
     assert [part.targets.target.shape[1] for part in (session.train_nodes, session.val_nodes)] == sizes
 
 
-def test_sparse_features_teach_as_dense_ones_do():
+def test_training_with_sparse_features_equals_training_with_dense_ones():
     data = two_rings()
     data.x = torch.cat([data.x, torch.zeros(24, 20)], 1)
     node = torch.arange(24)
@@ -160,7 +160,7 @@ def test_a_transition_that_changes_nothing_changes_nothing(task):
     torch.testing.assert_close(corrected, plain, rtol=1e-3, atol=1e-4)
 
 
-def test_a_transition_that_swaps_classes_teaches_the_swapped_ones(task, data_and_split):
+def test_with_a_transition_that_swaps_classes_the_swapped_classes_are_learned(task, data_and_split):
     swap = torch.tensor([[0.0, 1.0], [1.0, 0.0]]).expand(3, 2, 2)
     learner = Trainer(QUIET, epochs=60).prepare(task)
     teacher = learner.fit(task.given, SEEDS, transition=swap, early=60)

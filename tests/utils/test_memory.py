@@ -25,5 +25,5 @@ def test_a_container_and_a_limit_of_the_process_count(tmp_path: Path, monkeypatc
     assert available_memory() == 0
 
 
-def test_sizes_are_told_in_gib() -> None:
+def test_sizes_are_shown_in_gib() -> None:
     assert gib(3 * 2**29) == "1.5 GiB"

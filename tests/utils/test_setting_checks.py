@@ -40,7 +40,7 @@ def test_a_number_outside_its_interval_is_refused_with_the_interval(value: float
 @pytest.mark.parametrize(
     ("value", "within", "rule"), [(0, "(0, inf)", "be positive"), (float("nan"), "[0, inf)", "not be negative")]
 )
-def test_an_interval_without_an_end_is_said_in_words(value: float, within: str, rule: str) -> None:
+def test_an_interval_without_an_end_is_described_in_words(value: float, within: str, rule: str) -> None:
     with pytest.raises(InvalidInput, match=f"Part.rate must {rule}, got {value}"):
         check_number("Part.rate", value, within=within)
 
@@ -139,14 +139,14 @@ ODD = pytest.mark.parametrize("value", [pd.NA, np.array(["a", "b"]), [], {}, 3, 
         *((GRAND, "spread"), (MSR, "without"), (Trainer, "monitor"), (Trainer, "subgraph"), (Trainer, "precision")),
     ],
 )
-def test_every_part_names_a_setting_that_is_no_word_of_its_own(part: type, setting: str, value: object) -> None:
+def test_every_part_names_a_setting_with_an_unknown_word(part: type, setting: str, value: object) -> None:
     with pytest.raises(InvalidInput, match=rf"{part.__name__}\.{setting} must be one of "):
         part(**{setting: value})
 
 
 @ODD
 @pytest.mark.parametrize("setting", ["method", "preset", "features", "teacher", "device"])
-def test_a_fit_names_a_setting_that_is_no_word_of_its_own(setting: str, value: object) -> None:
+def test_a_fit_names_a_setting_with_an_unknown_word(setting: str, value: object) -> None:
     with pytest.raises(UnknownName, match=f"^{setting} '.*' is unknown"):
         bangs.SelfTrainingClassifier(**{setting: value}).fit(two_rings())
 

@@ -89,7 +89,7 @@ def test_handlers_come_back_and_nesting_changes_nothing() -> None:
     check()
 
 
-def test_a_signal_told_to_be_ignored_stays_ignored() -> None:
+def test_an_ignored_signal_stays_ignored() -> None:
     former = signal.signal(signal.SIGINT, signal.SIG_IGN)
     try:
         with graceful():

@@ -12,7 +12,7 @@ from bangs.valuation import coalitions
 from tests.conftest import generators
 
 
-def likely(sizes: Tensor, law: Tensor) -> float:
+def p_value(sizes: Tensor, law: Tensor) -> float:
     """The chance of a worse fit by Pearson's χ², cells with fewer than five expected left out."""
     counts = torch.bincount(sizes, minlength=len(law)).double()
     expected = law * len(sizes)
@@ -26,7 +26,7 @@ def likely(sizes: Tensor, law: Tensor) -> float:
 def test_sizes_follow_the_exact_law(players: int, k: int, law: coalitions.Law) -> None:
     members = coalitions.draw(players, k, 4000, generators(1), law)[0]
     assert members.sum(1).max() <= min(k, players)
-    assert likely(members.sum(1), coalitions.size_law(players, k, law)) > 1e-3
+    assert p_value(members.sum(1), coalitions.size_law(players, k, law)) > 1e-3
 
 
 def test_the_law_is_that_of_a_uniform_coalition() -> None:
@@ -65,7 +65,7 @@ def test_every_small_coalition_is_equally_likely(draw: type) -> None:
 def test_blocks_follow_the_size_law_too(players: int, limit: int) -> None:
     members = coalitions.blocks(players, limit, 3000, generators(5))[0]
     assert members.shape == (3000, players)
-    assert likely(members.sum(1), coalitions.size_law(players, limit)) > 1e-3
+    assert p_value(members.sum(1), coalitions.size_law(players, limit)) > 1e-3
 
 
 def test_blocks_of_one_order_do_not_overlap_while_they_fit() -> None:

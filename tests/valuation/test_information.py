@@ -26,7 +26,7 @@ def ring(nodes: int, isolated: int = 0) -> Data:
     return Data(edge_index=torch.cat([edges, edges.flip(0)], dim=1), num_nodes=nodes + isolated)
 
 
-def arena(runs: int = 2, nodes: int = 60, players: int = 8, classes: int = 4, **settings: Any) -> Information:
+def ring_game(runs: int = 2, nodes: int = 60, players: int = 8, classes: int = 4, **settings: Any) -> Information:
     """A game on the ring; every run has its own logits, known nodes and players."""
     random = torch.Generator().manual_seed(7)
     graph = ring(nodes, isolated=6)
@@ -46,13 +46,13 @@ def some(game: Information, count: int = 6, k: int = 5) -> Tensor:
 
 @pytest.mark.parametrize("normalise", ["none", "mass"])
 def test_worth_equals_the_slow_twin(normalise: Normalisation) -> None:
-    game = arena(normalise=normalise)
+    game = ring_game(normalise=normalise)
     members = some(game)
     assert torch.allclose(game(members), plain(game)(members), atol=1e-6)
 
 
 def test_worth_is_the_mean_divergence_from_the_mean_prediction() -> None:
-    game = arena(runs=1)
+    game = ring_game(runs=1)
     members = some(game, 1)
     known = game.known[0].clone()
     known[game.nodes[0, members[0, 0]]] = True
@@ -92,14 +92,14 @@ def test_two_nodes_by_hand() -> None:
 
 @pytest.mark.parametrize("normalise", ["none", "mass"])
 def test_marginals_without_tolerance_are_flips(normalise: Normalisation) -> None:
-    game = arena(normalise=normalise, tolerance=0)
+    game = ring_game(normalise=normalise, tolerance=0)
     members = some(game)
     assert torch.allclose(game.marginals(members).double(), banzhaf.marginals(plain(game), members), atol=1e-6)
 
 
 @pytest.mark.parametrize("normalise", ["none", "mass"])
 def test_marginals_with_tolerance_are_nearly_flips(normalise: Normalisation) -> None:
-    game = arena(normalise=normalise)
+    game = ring_game(normalise=normalise)
     members = some(game)
     flips = banzhaf.marginals(plain(game), members)
     pairs = 0
@@ -111,7 +111,7 @@ def test_marginals_with_tolerance_are_nearly_flips(normalise: Normalisation) -> 
 
 def test_strong_pairs_are_found_with_the_mass_of_half_the_players() -> None:
     """In a mean over mass a player with share s moves two classes apart by s · span / mass at most."""
-    game = arena(runs=1, normalise="mass")
+    game = ring_game(runs=1, normalise="mass")
     share = game.operator.columns(game.nodes[0])
     mass = game.operator(game.known[0].float()[:, None])[:, 0] + share.sum(1) / 2
     player_logits = game.logits[0, game.nodes[0]]
@@ -122,14 +122,14 @@ def test_strong_pairs_are_found_with_the_mass_of_half_the_players() -> None:
 
 
 def test_marginals_with_endless_tolerance_are_gradients() -> None:
-    game = arena(tolerance=math.inf)
+    game = ring_game(tolerance=math.inf)
     members = some(game)
     assert torch.allclose(game.marginals(members), game.gradient(members), atol=1e-6)
 
 
 @pytest.mark.parametrize("normalise", ["none", "mass"])
 def test_the_gradient_is_the_slope_of_the_worth(normalise: Normalisation) -> None:
-    game = arena(normalise=normalise)
+    game = ring_game(normalise=normalise)
     degree = torch.rand(game.runs, 3, game.players, generator=generators(1)[0])
     slope = game.gradient(degree)
     for i in range(game.players):
@@ -141,7 +141,7 @@ def test_the_gradient_is_the_slope_of_the_worth(normalise: Normalisation) -> Non
 
 @pytest.mark.parametrize("budget", [1, 10_000, 2**20])
 def test_the_budget_does_not_change_the_outcome(budget: int) -> None:
-    game, tight = arena(), arena(budget=budget)
+    game, tight = ring_game(), ring_game(budget=budget)
     members = some(game)
     assert torch.allclose(game(members), tight(members), atol=1e-9)
     assert torch.allclose(game.marginals(members), tight.marginals(members), atol=1e-7)
@@ -149,7 +149,7 @@ def test_the_budget_does_not_change_the_outcome(budget: int) -> None:
 
 
 def test_a_small_budget_evaluates_few_coalitions_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    game = arena(runs=1, budget=3 * 16 * 8 * 4)  # 16 bytes for every number that 8 players bring to 4 classes
+    game = ring_game(runs=1, budget=3 * 16 * 8 * 4)  # 16 bytes for every number that 8 players bring to 4 classes
     together, worth = [], influence.Influence.worth
 
     def watched(self: influence.Influence, members: Tensor, budget: int) -> Tensor:
@@ -162,7 +162,7 @@ def test_a_small_budget_evaluates_few_coalitions_at_once(monkeypatch: pytest.Mon
 
 
 def test_the_size_of_tiles_does_not_change_the_outcome(monkeypatch: pytest.MonkeyPatch) -> None:
-    game = arena()
+    game = ring_game()
     members = some(game)
     worth, change = game(members), game.marginals(members)
     monkeypatch.setattr(dense_influence, "CPU_COLUMNS", 3)
@@ -175,19 +175,19 @@ def test_the_size_of_tiles_does_not_change_the_outcome(monkeypatch: pytest.Monke
 @pytest.mark.parametrize("ask", ["__call__", "marginals", "gradient"])
 def test_a_game_that_runs_out_of_memory_goes_on_in_smaller_pieces(ask: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """As if there were room for pieces of 100,000 bytes only."""
-    game = arena()
+    game = ring_game()
     members = some(game)
     answer, tried, real = getattr(game, ask)(members), [], Information._signal.func  # type: ignore[attr-defined]
 
-    def scarce(self: Information) -> Tensor:
+    def out_of_memory(self: Information) -> Tensor:
         tried.append(self.budget)
         if self.budget > 100_000:
             raise torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 2.00 GiB")
         signal: Tensor = real(self)
         return signal
 
-    monkeypatch.setattr(Information, "_signal", property(scarce))
-    again = getattr(arena(), ask)(members)
+    monkeypatch.setattr(Information, "_signal", property(out_of_memory))
+    again = getattr(ring_game(), ask)(members)
     assert tried[:14] == [2**29 // 2**halved for halved in range(14)]
     assert set(tried[13:]) == {2**16}
     torch.testing.assert_close(again, answer, atol=1e-7, rtol=1e-5)
@@ -196,19 +196,19 @@ def test_a_game_that_runs_out_of_memory_goes_on_in_smaller_pieces(ask: str, monk
 def test_a_game_without_any_memory_names_the_setting(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(information.Influence, "worth", lambda *_: torch.empty(2**60))
     with pytest.raises(OutOfMemory, match=r"game of 8 candidates on 66 nodes.*Banzhaf\.budget.*lower candidates"):
-        arena()(some(arena()))
+        ring_game()(some(ring_game()))
 
 
 def test_other_errors_are_not_taken_for_want_of_memory(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(information.Influence, "worth", lambda *_: torch.ones(2) @ torch.ones(3))
     with pytest.raises(RuntimeError, match="inconsistent tensor size"):
-        arena()(some(arena()))
+        ring_game()(some(ring_game()))
     assert ran_out_of_memory(MemoryError())
     assert not ran_out_of_memory(ValueError("out of memory"))
 
 
 def test_only_reached_nodes_are_evaluated_and_the_others_still_count() -> None:
-    game = arena(runs=1, players=2)
+    game = ring_game(runs=1, players=2)
     reached = game._influence(slice(0, 1)).columns
     assert 0 < len(reached) < int(game.open.sum())
     members = some(game, 3, 1)
@@ -254,7 +254,7 @@ def test_players_who_reach_no_open_node_are_worth_nothing() -> None:
 
 
 def test_a_run_alone_equals_the_run_in_a_batch() -> None:
-    game = arena(runs=3)
+    game = ring_game(runs=3)
     members = some(game)
     alone = Information.of(game.operator, game.logits[1:2], game.known[1:2], game.nodes[1:2])
     assert torch.equal(game(members)[1:2], alone(members[1:2]))
@@ -264,7 +264,7 @@ def test_a_run_alone_equals_the_run_in_a_batch() -> None:
 
 def test_logits_of_any_size_have_finite_values() -> None:
     for scale in (0.0, 1e-6, 1e4):
-        game = arena()
+        game = ring_game()
         game = Information.of(game.operator, scale * game.logits, game.known, game.nodes)
         members = some(game)
         for outcome in (game(members), game.marginals(members), game.gradient(members)):
@@ -274,13 +274,13 @@ def test_logits_of_any_size_have_finite_values() -> None:
 
 @pytest.mark.parametrize("normalise", ["none", "mass"])
 def test_the_default_finds_the_exact_values(normalise: Normalisation) -> None:
-    game = arena(runs=1, normalise=normalise, tolerance=0.05)
+    game = ring_game(runs=1, normalise=normalise, tolerance=0.05)
     exact = Exact()(plain(game), 4).mean
     assert torch.allclose(Marginals(2000)(game, 4, generators(1)).mean, exact, atol=0.02 * float(exact.abs().max()))
 
 
 def test_the_mean_field_ranks_the_players() -> None:
-    game = arena(runs=1, players=10)
+    game = ring_game(runs=1, players=10)
     exact = Exact()(plain(game), 5).mean[0]
     guess = MeanField()(game, 5).mean[0]
     assert float(torch.corrcoef(torch.stack([exact, guess]))[0, 1]) > 0.95
@@ -288,14 +288,14 @@ def test_the_mean_field_ranks_the_players() -> None:
 
 def test_the_closed_form_of_propagation_serves_as_well() -> None:
     graph = ring(30)
-    game = arena(nodes=24)
+    game = ring_game(nodes=24)
     game = replace(game, operator=ExactPPR()(graph))
     members = some(game)
     assert torch.allclose(game(members), plain(game)(members), atol=1e-6)
 
 
 def test_bad_games_are_named() -> None:
-    game = arena(runs=2)
+    game = ring_game(runs=2)
     with pytest.raises(InvalidInput, match="no players"):
         Information.of(game.operator, game.logits, game.known, game.nodes[:, :0])
     with pytest.raises(InvalidInput, match="run 0 has no open node"):
@@ -312,7 +312,7 @@ def test_bad_games_are_named() -> None:
 def test_a_gpu_finds_the_same_values() -> None:
     if not torch.cuda.is_available():
         pytest.skip("no CUDA device")
-    game = arena()
+    game = ring_game()
     on_gpu = Information.of(
         PPR(steps=4)(ring(60, isolated=6).to("cuda")), game.logits.cuda(), game.known.cuda(), game.nodes.cuda()
     )

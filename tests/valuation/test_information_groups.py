@@ -30,8 +30,8 @@ def _as_on_a_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(information, "RUNS_AT_ONCE", {})
 
 
-def arena(runs: int = 4, **settings: Any) -> Information:
-    """Six players a run: on the ring; without a neighbour; one on the ring and five without; whom nobody open hears.
+def ring_game(runs: int = 4, **settings: Any) -> Information:
+    """Six players a run: on the ring; without a neighbour; one on the ring and five without; far from unlabelled nodes.
 
     Further runs are all on the ring.
     """
@@ -68,7 +68,7 @@ def some(game: Information, count: int = 5) -> Tensor:
 @pytest.mark.parametrize("tolerance", [0.0, 0.3])
 @pytest.mark.parametrize("normalise", ["none", "mass"])
 def test_a_run_among_others_is_what_it_is_alone(normalise: Normalisation, tolerance: float) -> None:
-    game = arena(normalise=normalise, tolerance=tolerance)
+    game = ring_game(normalise=normalise, tolerance=tolerance)
     members = some(game)
     assert game.runs_at_once == game.runs
     alone = [(of_runs(game, run), members[run : run + 1]) for run in range(game.runs)]
@@ -81,7 +81,7 @@ def test_a_run_among_others_is_what_it_is_alone(normalise: Normalisation, tolera
 
 @pytest.mark.parametrize("normalise", ["none", "mass"])
 def test_runs_together_are_exact_without_tolerance(normalise: Normalisation) -> None:
-    game = arena(normalise=normalise, tolerance=0)
+    game = ring_game(normalise=normalise, tolerance=0)
     members = some(game)
     torch.testing.assert_close(game(members), plain(game)(members), atol=ROUNDING, rtol=0)
     flips = banzhaf.marginals(plain(game), members)
@@ -89,7 +89,7 @@ def test_runs_together_are_exact_without_tolerance(normalise: Normalisation) -> 
 
 
 def test_runs_are_filled_up_by_nodes_that_weigh_nothing() -> None:
-    game = arena()
+    game = ring_game()
     together = game._influence(slice(0, 4))
     sizes = [len(of_runs(game, run)._influence(slice(0, 1)).columns) for run in range(4)]
     assert sizes[0] > sizes[2] > sizes[1] == 6 > sizes[3] == 0
@@ -104,7 +104,7 @@ def test_runs_are_filled_up_by_nodes_that_weigh_nothing() -> None:
 
 
 def test_players_that_reach_no_node_make_a_valid_group() -> None:
-    twice = of_runs(arena(), 3, 3)
+    twice = of_runs(ring_game(), 3, 3)
     members = some(twice)
     assert torch.equal(twice.marginals(members), torch.zeros(2, 5, 6))
     torch.testing.assert_close(twice(members), plain(twice)(members), atol=ROUNDING, rtol=0)
@@ -113,7 +113,7 @@ def test_players_that_reach_no_node_make_a_valid_group() -> None:
 def test_the_budget_bounds_the_runs_that_are_valued_together(monkeypatch: pytest.MonkeyPatch) -> None:
     """Two runs' columns and a coalition of each are so many bytes: the fifth run is alone."""
     numbers = (RING + ALONE) * (dense_influence.COLUMN_BYTES * 6 + influence.NUMBER_BYTES * CLASSES)
-    game, groups, real = arena(5), [], information.dense_influence
+    game, groups, real = ring_game(5), [], information.dense_influence
 
     def watched(operator: Any, nodes: Tensor, *rest: Any) -> influence.Influence:
         groups.append(len(nodes))
@@ -132,17 +132,17 @@ def test_the_budget_bounds_the_runs_that_are_valued_together(monkeypatch: pytest
 @pytest.mark.parametrize("ask", ["__call__", "marginals"])
 def test_a_group_that_runs_out_of_memory_is_halved(ask: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """As if there were room for the columns of three runs."""
-    game, groups, real = arena(5), [], information.dense_influence
+    game, groups, real = ring_game(5), [], information.dense_influence
     members = some(game)
     answer = getattr(game, ask)(members)
 
-    def scarce(operator: Any, nodes: Tensor, *rest: Any) -> influence.Influence:
+    def out_of_memory(operator: Any, nodes: Tensor, *rest: Any) -> influence.Influence:
         groups.append(len(nodes))
         if len(nodes) > 3:
             raise torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 2.00 GiB")
         return real(operator, nodes, *rest)
 
-    monkeypatch.setattr(information, "dense_influence", scarce)
+    monkeypatch.setattr(information, "dense_influence", out_of_memory)
     torch.testing.assert_close(getattr(game, ask)(members), answer, atol=ROUNDING, rtol=0)
     tried = groups.index(next(size for size in groups if size <= 3))
     assert set(groups[:tried]) <= {5, 4}
@@ -166,7 +166,7 @@ def test_more_runs_are_no_more_operations(normalise: Normalisation) -> None:
     """What a GPU waits for is its launches; the numbers drawn for a run, two each, are all that grows."""
     results = []
     for runs in (9, 12):  # products of fewer columns take another way on a processor
-        game, random = arena(runs, normalise=normalise), generators(*range(runs))
+        game, random = ring_game(runs, normalise=normalise), generators(*range(runs))
         with Operations() as operations:
             Marginals(8)(game, 4, random)
             game(some(game, 3))

@@ -20,7 +20,9 @@ from bangs.valuation.sparse_influence import SparseColumns
 GRAPH = synthetic.citation(nodes=600, classes=4, features=16, mean_degree=5.0, seed=3)
 
 
-def arena(operator: Operator, normalise: Normalisation = "none", budget: int = 2**29, seed: int = 0) -> Information:
+def citation_game(
+    operator: Operator, normalise: Normalisation = "none", budget: int = 2**29, seed: int = 0
+) -> Information:
     """30 players on a small citation network, 40 of whose nodes are known."""
     random = torch.Generator().manual_seed(1)
     logits = 2 * torch.nn.functional.one_hot(GRAPH.y, 4) + torch.randn(600, 4, generator=random)
@@ -54,7 +56,7 @@ def test_sparse_columns_do_what_dense_ones_do() -> None:
 
 @pytest.mark.parametrize("normalise", ["none", "mass"])
 def test_without_error_a_pushed_game_is_the_game(normalise: Normalisation) -> None:
-    slow, fast = arena(PPR()(GRAPH), normalise), arena(Push(error=0.0)(GRAPH), normalise)
+    slow, fast = citation_game(PPR()(GRAPH), normalise), citation_game(Push(error=0.0)(GRAPH), normalise)
     members = some(slow)
     torch.testing.assert_close(fast(members), slow(members), atol=1e-6, rtol=1e-5)
     torch.testing.assert_close(fast.marginals(members), slow.marginals(members), atol=1e-6, rtol=1e-3)
@@ -64,10 +66,10 @@ def test_without_error_a_pushed_game_is_the_game(normalise: Normalisation) -> No
 
 def test_worth_moves_by_no_more_than_the_bound_allows() -> None:
     """|∂U/∂h_jc| ≤ p_jc |log p_jc/p̄_c − KL| / N ≤ log(1 / min p̄) / N, below 3 / N while a class has 5 % of the mean."""
-    slow = arena(PPR()(GRAPH))
+    slow = citation_game(PPR()(GRAPH))
     members = some(slow)
     for error in (1e-4, 1e-3, 1e-2):
-        fast = arena(Push(error=error)(GRAPH))
+        fast = citation_game(Push(error=error)(GRAPH))
         bound = fast.operator.pairs(fast.nodes[0]).bound  # type: ignore[attr-defined]
         brought = float(fast.logits[0, fast.nodes[0]].abs().sum())
         assert float((fast(members) - slow(members)).abs().max()) <= 3 * bound * brought
@@ -76,7 +78,7 @@ def test_worth_moves_by_no_more_than_the_bound_allows() -> None:
 @pytest.mark.parametrize("estimate", [Marginals(16), MeanField()])
 def test_the_same_nodes_are_chosen(estimate: Marginals | MeanField) -> None:
     slow, fast = (
-        estimate(arena(operator), 15, [torch.Generator().manual_seed(5)]).mean[0]
+        estimate(citation_game(operator), 15, [torch.Generator().manual_seed(5)]).mean[0]
         for operator in (PPR()(GRAPH), Push(error=1e-4)(GRAPH))
     )
     assert set(slow.topk(10).indices.tolist()) == set(fast.topk(10).indices.tolist())
@@ -106,12 +108,12 @@ class Pushed:
 @functools.cache
 def pushed() -> Pushed:
     operator = Push(error=1e-3)(GRAPH)
-    return Pushed(operator, operator.pairs(arena(operator).nodes[0]))
+    return Pushed(operator, operator.pairs(citation_game(operator).nodes[0]))
 
 
 def sampled(seed: int) -> Information:
     """The game with room for 200 reached nodes."""
-    return arena(pushed(), budget=200 * 4 * sparse_influence.ROW_BYTES, seed=seed)
+    return citation_game(pushed(), budget=200 * 4 * sparse_influence.ROW_BYTES, seed=seed)
 
 
 def test_a_sample_represents_the_nodes_that_no_player_moves() -> None:

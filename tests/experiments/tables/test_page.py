@@ -31,7 +31,7 @@ def test_the_page_and_its_figures_are_made_from_the_rows(tmp_path: Path) -> None
         assert (PAGE.parent / path.relative_to(tmp_path)).exists()
 
 
-def made_up(name: str) -> list[Result]:
+def fake_results(name: str) -> list[Result]:
     rows = []
     for number, cell in enumerate(read_suite(suite_path(name)).cells()):
         base = 0.7 + 0.01 * number
@@ -54,8 +54,13 @@ def test_every_run_is_stored_once() -> None:
         assert len(set(keys)) == len(keys)
 
 
-def test_a_page_tells_tables_figures_tests_and_what_was_not_run(tmp_path: Path) -> None:
-    results = [*made_up("table-main"), *made_up("figure-noise"), *made_up("figure-calibration"), *made_up("table-time")]
+def test_a_page_has_tables_figures_tests_and_what_was_not_run(tmp_path: Path) -> None:
+    results = [
+        *fake_results("table-main"),
+        *fake_results("figure-noise"),
+        *fake_results("figure-calibration"),
+        *fake_results("table-time"),
+    ]
     results = [result for result in results if result.config["dataset"] not in ("flickr", "lastfm_asia")]
     path = tmp_path / "page.md"
     write_page(map(read_suite, suite_files().values()), results, path, "the command")
@@ -73,7 +78,7 @@ def test_a_page_tells_tables_figures_tests_and_what_was_not_run(tmp_path: Path) 
 
 
 def test_a_figure_is_the_same_file_every_time(tmp_path: Path) -> None:
-    table = tabulate(read_suite(suite_path("figure-noise")), made_up("figure-noise"))
+    table = tabulate(read_suite(suite_path("figure-noise")), fake_results("figure-noise"))
     for folder in (tmp_path / "one", tmp_path / "two"):
         draw(table, folder)
     for name in ("figure-noise.svg", "figure-noise.png", "figure-noise.csv"):
@@ -87,7 +92,7 @@ def test_the_rule_of_a_panel_fits_above_it() -> None:
 
 def test_the_numbers_of_a_figure_are_those_of_its_rows() -> None:
     suite = read_suite(suite_path("figure-noise"))
-    lines = as_csv(suite, panels(tabulate(suite, made_up("figure-noise")))).splitlines()
+    lines = as_csv(suite, panels(tabulate(suite, fake_results("figure-noise")))).splitlines()
     assert lines[0] == "suite,rule,line,x,mean,std,seeds,run"
     assert lines[1].startswith("figure-noise,validation,raw,0,72.0000,0.0000,2,")
     assert len(lines) == 1 + 18 * 2
@@ -95,6 +100,6 @@ def test_the_numbers_of_a_figure_are_those_of_its_rows() -> None:
 
 def test_a_curve_over_rounds_begins_with_the_first_model() -> None:
     suite = read_suite(suite_path("figure-calibration"))
-    (panel,) = panels(tabulate(suite, made_up("figure-calibration")))
+    (panel,) = panels(tabulate(suite, fake_results("figure-calibration")))
     assert [x for x, _ in panel.curves["bangs"]] == [0, 1, 2]
     assert panel.curves["raw"][0][1].mean == pytest.approx(70.0)

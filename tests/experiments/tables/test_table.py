@@ -128,7 +128,7 @@ def test_the_focus_is_tested_against_every_other_with_holms_correction(table: Ta
     assert all(test.verdict == "better" for test in tests)
 
 
-def test_what_is_missing_is_told_with_its_reason(table: Table) -> None:
+def test_what_is_missing_is_shown_with_its_reason(table: Table) -> None:
     assert "Missing: citeseer: no data." in markdown(table)
     empty = tabulate(SUITE, [])
     assert empty.lines[0].rule == "published"
@@ -237,7 +237,7 @@ def test_a_run_that_failed_once_keeps_its_scores(position: int) -> None:
     assert result.scores("last") == pytest.approx({0: 50.0, 1: 60.0})
 
 
-def test_of_several_errors_of_a_run_the_last_is_told() -> None:
+def test_of_several_errors_of_a_run_the_last_is_shown() -> None:
     failed = {"run": "one", "config": {}, "environment": {}, "seeds": [0]}
     (result,) = gather([{**failed, "error": "no luck"}, {**failed, "error": "no luck again"}])
     assert (result.rows, result.error) == ({}, "no luck again")
@@ -334,7 +334,7 @@ def finished(seeds: Sequence[int] = (5, 6), **changes: object) -> Record:
     return Record({"dataset": "/home/somebody/mine.npz", "seeds": list(seeds)}, {}, [], result)
 
 
-def test_rows_tell_seed_by_seed_what_a_run_scored_and_its_stages_after_the_first_model() -> None:
+def test_rows_hold_the_scores_of_every_seed_and_the_stages_after_the_first_model() -> None:
     one, other = rows_of(finished())
     assert (one["seed"], other["seed"], one["batch"]) == (5, 6, 2)
     assert (one["test"], other["test"]) == ([0.12346, 0.3], [0.2, 0.4])
@@ -370,7 +370,7 @@ def test_a_recipe_that_brings_its_own_budget_is_found_whatever_the_row_says_of_o
     assert matching(gather(budget_rows), {"method": "raw", "k": 8}) is None
 
 
-def test_what_went_wrong_is_told_without_the_folder_it_went_wrong_in() -> None:
+def test_an_error_is_shown_without_its_folder() -> None:
     failed = [{"kind": "failed", "error": "cannot read /home/somebody/mine.npz"}]
     (row,) = rows_of(replace(finished(), events=failed, result=None))
     assert row["error"] == "cannot read mine.npz"

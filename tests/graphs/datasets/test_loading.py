@@ -165,7 +165,7 @@ def test_the_embedded_graph_needs_nothing() -> None:
     assert (data.num_nodes, data.num_edges, data.x.shape[1], data.num_classes) == (2708, 10562, 1433, 7)
 
 
-def test_every_dataset_says_what_it_is() -> None:
+def test_every_dataset_has_a_description_and_addresses() -> None:
     for name, dataset in loading.DATASETS.items():
         assert dataset.name == name
         assert dataset.description

@@ -243,7 +243,7 @@ def test_a_flipped_bit_is_noticed_or_harmless(tmp_path: Path) -> None:
             assert read_graph(tmp_path / "bit.npz").num_nodes == N
 
 
-def test_not_an_array_and_a_missing_file_are_told_apart(tmp_path: Path) -> None:
+def test_what_is_no_array_and_a_missing_file_get_different_errors(tmp_path: Path) -> None:
     (tmp_path / "text.npy").write_text("hello, this is text")
     with pytest.raises(InvalidInput, match="is not a numpy array"):
         read_npy(tmp_path / "text.npy")

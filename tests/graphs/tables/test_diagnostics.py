@@ -542,7 +542,7 @@ def test_the_first_twenty_of_a_kind_are_shown_and_the_rest_counted(tmp_path: Pat
     assert "ghost 20" not in str(caught.value)
 
 
-def test_a_hostile_value_cannot_speak_to_the_terminal(tmp_path: Path) -> None:
+def test_a_hostile_value_cannot_control_the_terminal(tmp_path: Path) -> None:
     with pytest.raises(tables.BadTables) as caught:
         tables.read(folder(tmp_path, edges="source,target\na,\x1b]0;owned\x07" + "x" * 500 + "\n"))
     assert "\x1b" not in str(caught.value)
@@ -558,7 +558,7 @@ def test_a_problem_reads_as_a_sentence(tmp_path: Path) -> None:
     )
 
 
-def test_a_parquet_file_that_swells_is_not_unpacked(tmp_path: Path) -> None:
+def test_a_parquet_file_with_huge_contents_is_not_unpacked(tmp_path: Path) -> None:
     folder(tmp_path, nodes=None)
     rows = 20_000
     swollen = pd.DataFrame(

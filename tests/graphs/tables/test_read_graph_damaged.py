@@ -70,13 +70,13 @@ def write(path: Path, files: dict[str, bytes]) -> Path:
 
 
 @st.composite
-def blows(draw: st.DrawFn) -> Damage:
-    """One blow to a file's bytes: flipped, cut out, doubled, put in or cut off."""
+def byte_damages(draw: st.DrawFn) -> Damage:
+    """One damage_bytes to a file's bytes: flipped, cut out, doubled, put in or cut off."""
     kind = draw(st.sampled_from(["flip", "cut", "double", "insert", "truncate"]))
     where, length = draw(st.floats(0, 1)), draw(st.integers(1, 12))
     new = draw(st.binary(min_size=1, max_size=4))
 
-    def blow(content: bytes) -> bytes:
+    def damage_bytes(content: bytes) -> bytes:
         start = int(where * len(content))
         end = start + length
         if kind == "flip":
@@ -87,7 +87,7 @@ def blows(draw: st.DrawFn) -> Damage:
             return content[:end] + content[start:]
         return content[:start] + new + content[start:] if kind == "insert" else content[:start]
 
-    return blow
+    return damage_bytes
 
 
 @st.composite
@@ -119,7 +119,7 @@ def edits(draw: st.DrawFn) -> Damage:
 
 @settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(
-    damages=st.lists(st.tuples(st.sampled_from(sorted(TABLES)), blows() | edits()), min_size=1, max_size=4),
+    damages=st.lists(st.tuples(st.sampled_from(sorted(TABLES)), byte_damages() | edits()), min_size=1, max_size=4),
     suffix=st.sampled_from([".csv", ".tsv"]),
     directed=st.booleans(),
     fill=st.sampled_from([None, "mean"]),
@@ -136,7 +136,7 @@ def test_damaged_tables_are_read_or_refused_with_a_clear_error(
 
 
 @settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow])
-@given(damages=st.lists(st.tuples(st.sampled_from(sorted(TABLES)), blows() | edits()), min_size=1, max_size=3))
+@given(damages=st.lists(st.tuples(st.sampled_from(sorted(TABLES)), byte_damages() | edits()), min_size=1, max_size=3))
 def test_damaged_tables_are_read_or_refused_by_a_fitted_model(damages: list[tuple[str, Damage]]) -> None:
     with tempfile.TemporaryDirectory() as name:
         encoding = tables.read(write(Path(name), TABLES)).columns
@@ -161,7 +161,7 @@ ARCHIVES = archives()
 
 @pytest.mark.parametrize("file", sorted(ARCHIVES))
 @settings(max_examples=50, deadline=None, suppress_health_check=[HealthCheck.too_slow])
-@given(damages=st.lists(blows(), min_size=1, max_size=3))
+@given(damages=st.lists(byte_damages(), min_size=1, max_size=3))
 def test_damaged_archives_are_read_or_refused_with_a_clear_error(file: str, damages: list[Damage]) -> None:
     content = ARCHIVES[file]
     for damage in damages:

@@ -49,7 +49,7 @@ def test_a_training_pass_equals_torchs_for_every_run(norm):
             torch.testing.assert_close(norm.variance[run, 0], twin.running_var)
 
 
-def test_so_are_its_gradients(norm):
+def test_gradients_of_a_training_pass_equal_torchs_for_every_run(norm):
     x = training_batches()[0].requires_grad_()
     (norm.normalise_batch(x) ** 3).sum().backward()
     for run in range(2):
@@ -59,7 +59,7 @@ def test_so_are_its_gradients(norm):
         torch.testing.assert_close(norm.scale.grad[run, 0], twin.weight.grad, rtol=1e-4, atol=1e-4)
 
 
-def test_everyone_else_goes_by_what_is_remembered(norm):
+def test_evaluation_uses_the_running_statistics(norm):
     for x in training_batches():
         norm.normalise_batch(x)
     x = training_batches()[0]
@@ -94,7 +94,7 @@ def test_only_training_updates_the_running_statistics(task):
     assert torch.equal(learner.network.outer.mean, teacher.weights["outer.mean"])
 
 
-def test_the_memory_kept_is_that_of_the_best_epoch(task):
+def test_the_running_statistics_kept_are_those_of_the_best_epoch(task):
     learner = Trainer(GRAND(hidden=6, order=3, batch_norm=True, spread="features"), epochs=30).prepare(task)
     teacher = learner.fit(task.given, Streams((0, 1, 2)))
     right = learner.predict(teacher.weights, task.graph).label == task.validation

@@ -23,7 +23,7 @@ from bangs.nn.subgraphs import PreparedGraph, Subgraph, per_run_subgraph
 from bangs.training.neighbour_sampling import Sampling
 from bangs.training.trainer import Trainer
 from tests.conftest import masks, two_rings
-from tests.nn.stock import by_stock_names, crowd, gradients, twin
+from tests.nn.stock import by_stock_names, gradients, irregular_graph, stock_twin
 
 SEEDS = (3, 5, 7)
 CLASSES = 4
@@ -47,7 +47,7 @@ def sparse(graph: Data) -> Data:
     return changed
 
 
-GRAPHS = {"rings": two_rings(), "crowd": crowd(), "crowd with sparse features": sparse(crowd())}
+GRAPHS = {"rings": two_rings(), "crowd": irregular_graph(), "crowd with sparse features": sparse(irregular_graph())}
 
 
 @pytest.fixture(params=GRAPHS)
@@ -66,12 +66,15 @@ def built(model: GAT | GIN, graph: Data, seeds: tuple[int, ...] = SEEDS) -> tupl
 
 def test_logits_embeddings_and_gradients_are_those_of_stock_layers(model, graph):
     network, subgraph = built(model, graph)
-    stock = twin(model, network, graph.x.shape[1], CLASSES)
+    stock = stock_twin(model, network, graph.x.shape[1], CLASSES)
     logits, expected = network(subgraph), stock(subgraph)
     torch.testing.assert_close(logits, expected, rtol=1e-5, atol=1e-5)
     torch.testing.assert_close(network.embed(subgraph), stock.embed(subgraph), rtol=1e-5, atol=1e-5)
-    wish = torch.randn(logits.shape, generator=torch.Generator().manual_seed(0))
-    ours, theirs = by_stock_names(model, gradients(network, logits, wish)), gradients(stock, expected, wish)
+    grad_output = torch.randn(logits.shape, generator=torch.Generator().manual_seed(0))
+    ours, theirs = (
+        by_stock_names(model, gradients(network, logits, grad_output)),
+        gradients(stock, expected, grad_output),
+    )
     for name, gradient in theirs.items():
         torch.testing.assert_close(ours[name], gradient, rtol=1e-5, atol=1e-5, msg=lambda text, name=name: name + text)
 
@@ -79,19 +82,19 @@ def test_logits_embeddings_and_gradients_are_those_of_stock_layers(model, graph)
 def test_a_runs_gradient_is_the_same_in_a_batch(model, graph):
     together, subgraph = built(model, graph)
     alone, alone_subgraph = built(model, graph, SEEDS[1:2])
-    wish = torch.randn(3, len(graph.x), CLASSES)
-    company = gradients(together, together(subgraph), wish)
-    for name, gradient in gradients(alone, alone(alone_subgraph), wish[1:2]).items():
-        torch.testing.assert_close(gradient[0], company[name][1], rtol=1e-5, atol=1e-5)
+    grad_output = torch.randn(3, len(graph.x), CLASSES)
+    in_batch = gradients(together, together(subgraph), grad_output)
+    for name, gradient in gradients(alone, alone(alone_subgraph), grad_output[1:2]).items():
+        torch.testing.assert_close(gradient[0], in_batch[name][1], rtol=1e-5, atol=1e-5)
 
 
 def test_a_part_of_the_graph_gives_the_same_gradients(model, graph):
     network, subgraph = built(model, graph)
     nodes = np.array([0, 2, 9, 17])
     part = PreparedGraph.of(graph, 3, network.loops, network.normalise).k_hop_subgraph(nodes, network.hops)
-    wish = torch.randn(3, 4, CLASSES)
-    expected = gradients(network, network(subgraph)[:, nodes], wish)
-    for name, gradient in gradients(network, network(part), wish).items():
+    grad_output = torch.randn(3, 4, CLASSES)
+    expected = gradients(network, network(subgraph)[:, nodes], grad_output)
+    for name, gradient in gradients(network, network(part), grad_output).items():
         torch.testing.assert_close(gradient, expected[name], rtol=1e-5, atol=1e-5)
 
 
@@ -100,12 +103,12 @@ def test_with_dropout_every_run_draws_its_own_numbers(name, graph):
     model = replace(MODELS[name], dropout=0.5)
     together, subgraph = built(model, graph)
     alone, alone_subgraph = built(model, graph, SEEDS[1:2])
-    wish = torch.randn(3, len(graph.x), CLASSES)
+    grad_output = torch.randn(3, len(graph.x), CLASSES)
     dropped = together(subgraph, masks(*SEEDS))
     assert not torch.allclose(dropped, together(subgraph))
-    company = gradients(together, dropped, wish)
-    for part, gradient in gradients(alone, alone(alone_subgraph, masks(SEEDS[1])), wish[1:2]).items():
-        torch.testing.assert_close(gradient[0], company[part][1], rtol=1e-5, atol=1e-5)
+    in_batch = gradients(together, dropped, grad_output)
+    for part, gradient in gradients(alone, alone(alone_subgraph, masks(SEEDS[1])), grad_output[1:2]).items():
+        torch.testing.assert_close(gradient[0], in_batch[part][1], rtol=1e-5, atol=1e-5)
 
 
 @torch.no_grad()
@@ -120,7 +123,7 @@ def test_dropout_also_where_every_run_has_a_graph_of_its_own(name):
 
 
 def test_features_of_every_runs_own_graph_are_laid_over_one_another():
-    graphs = [sparse(crowd(seed=seed)) for seed in range(3)]
+    graphs = [sparse(irregular_graph(seed=seed)) for seed in range(3)]
     for graph in graphs:
         graph.x = graphs[0].x
     network, subgraph = built(GIN(hidden=6), graphs[0])
@@ -199,13 +202,13 @@ class TestOnGPU:
         if not with_kernels:
             monkeypatch.setattr(kernels, "serves", lambda *_: False)
         network, subgraph = built(model, graph)
-        wish = torch.randn(3, len(graph.x), CLASSES)
+        grad_output = torch.randn(3, len(graph.x), CLASSES)
         logits = network(subgraph)
-        expected = gradients(network, logits, wish)
+        expected = gradients(network, logits, grad_output)
         on_gpu = network.to("cuda")
         ours = on_gpu(PreparedGraph.of(graph.clone().to("cuda"), 3, network.loops, network.normalise).whole)
         torch.testing.assert_close(ours.cpu(), logits, rtol=1e-4, atol=1e-4)
-        for name, gradient in gradients(on_gpu, ours, wish.cuda()).items():
+        for name, gradient in gradients(on_gpu, ours, grad_output.cuda()).items():
             torch.testing.assert_close(gradient.cpu(), expected[name], rtol=1e-3, atol=1e-3)
 
     @pytest.mark.parametrize("with_kernels", [True, False])
