@@ -120,7 +120,7 @@ def test_scaling_by_one_temperature_keeps_every_label(part):
     assert torch.equal(part(spoiled, task).label, spoiled.label)
 
 
-def test_an_honest_prediction_is_left_nearly_alone():
+def test_a_calibrated_prediction_hardly_changes():
     logits, label = calibrated_logits(20_000)
     task, _ = halves(label)
     for part in PLAIN:

@@ -107,7 +107,7 @@ def test_the_margin_parts_the_leaders_of_nodes_that_are_right_and_joins_those_of
     assert added.item() == pytest.approx(3 * 0.5 * term)  # of the three models
 
 
-def test_a_run_is_dealt_into_the_same_folds_alone_and_beside_a_longer_one() -> None:
+def test_a_run_has_the_same_folds_alone_and_beside_a_longer_one() -> None:
     sample, shuffle = right(2), torch.rand(2, NODES, generator=torch.Generator().manual_seed(0))
     sample.held[0, 5:] = False
     together = _Folds.of(sample, shuffle, folds=2)

@@ -31,7 +31,7 @@ def test_probabilities_that_are_far_off_are_scaled() -> None:
     assert actual.label.equal(prediction.label)
 
 
-def test_probabilities_that_are_honest_are_left_alone() -> None:
+def test_calibrated_probabilities_do_not_change() -> None:
     prediction, label = confident(200, 0.7, 1.54)  # 0.7 is what such logits say
     assert ProvenTemperature()(prediction, task(label, 3)).logits.equal(prediction.logits)
 

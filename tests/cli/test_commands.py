@@ -88,7 +88,7 @@ def test_a_command_spelled_wrong_is_named_with_a_near_one() -> None:
         (("run", "--\x1b[31m"), r"no such option: --\x1b[31m"),
     ],
 )
-def test_what_is_mistyped_is_told_in_one_sentence(words: tuple[str, ...], sentence: str) -> None:
+def test_a_usage_error_is_one_sentence(words: tuple[str, ...], sentence: str) -> None:
     result = bangs(*words)
     assert result.code == 2
     assert result.err.startswith("bangs: ")
@@ -102,7 +102,7 @@ def test_without_a_command_the_commands_are_listed() -> None:
     assert "reproduce" in result.err + result.out
 
 
-def test_public_names_come_when_they_are_asked_for() -> None:
+def test_public_names_are_imported_on_first_use() -> None:
     assert set(package.__all__) <= set(dir(package))
     assert all(getattr(package, name) is not None for name in package.__all__)
     with pytest.raises(AttributeError, match="module 'bangs' has no attribute 'nothing'"):

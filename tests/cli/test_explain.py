@@ -104,13 +104,13 @@ def test_a_soft_label_is_explained_from_the_saved_model(tmp_path: Path) -> None:
     assert facts["adoption"] is None
 
 
-def test_an_unknown_node_is_a_sentence(fitted_example: Path) -> None:
+def test_an_unknown_node_gives_a_clear_error(fitted_example: Path) -> None:
     result = bangs("explain", fitted_example, "R-9")
     assert result.code == 2
     assert "no node is called 'R-9'; names look like 'R-0001'" in result.err
 
 
-def test_a_folder_without_a_model_is_a_sentence(tmp_path: Path) -> None:
+def test_a_folder_without_a_model_gives_a_clear_error(tmp_path: Path) -> None:
     result = bangs("explain", tmp_path, "x")
     assert result.code == 2
     assert "does not exist; `bangs fit`" in result.err

@@ -248,7 +248,7 @@ def test_a_class_with_one_label_is_learned_and_named(tmp_path: Path) -> None:
         (("--rounds", -1), "rounds must be a whole number from 0"),
     ],
 )
-def test_mistakes_are_sentences(tmp_path: Path, words: tuple[object, ...], sentence: str) -> None:
+def test_mistakes_give_clear_errors(tmp_path: Path, words: tuple[object, ...], sentence: str) -> None:
     result = bangs("fit", EXAMPLES / "own-graph", "--out", tmp_path / "out", "--quiet", *words)
     assert result.code == 2
     assert sentence in result.err

@@ -44,7 +44,7 @@ def test_a_file_of_someone_else_is_not_replaced(fitted: Path, tmp_path: Path) ->
     assert bangs("suggest", fitted / "fit", "--out", tmp_path / "next.txt").code == 2
 
 
-def test_an_unknown_strategy_is_refused_with_a_sentence(fitted: Path) -> None:
+def test_an_unknown_strategy_is_refused_with_a_clear_error(fitted: Path) -> None:
     for words in (("suggest", fitted / "fit"), ("label", fitted / "graph", "--prepare")):
         result = bangs(*words, "--strategy=entropie")
         assert result.code == 2
@@ -195,7 +195,7 @@ def test_a_fit_and_its_tables_can_be_moved_together_and_what_is_gone_is_named(tm
     assert "does not say which tables it was fitted on" in result.err
 
 
-def test_labelling_sees_of_nodes_what_the_fit_was_told_to_see(tmp_path: Path) -> None:
+def test_labelling_shows_the_columns_that_the_fit_used(tmp_path: Path) -> None:
     """Tables without features get structural ones, and the fit looked at the structure beside them."""
     graph = small_graph(tmp_path / "graph")
     rows = [line.split(",") for line in (graph / "nodes.csv").read_text().splitlines()]
@@ -217,7 +217,7 @@ def test_labelling_sees_of_nodes_what_the_fit_was_told_to_see(tmp_path: Path) ->
         *(("learner", {"model": {"part": "eval"}}), ("learner", {"nosuch": 1}), ("learner", None)),
     ],
 )
-def test_a_strangers_note_of_its_tables_is_refused_in_a_sentence(
+def test_a_strangers_note_of_its_tables_is_refused_with_a_clear_error(
     fitted: Path, tmp_path: Path, name: str, value: object
 ) -> None:
     fit = tmp_path / "fit"
@@ -232,7 +232,7 @@ def test_a_strangers_note_of_its_tables_is_refused_in_a_sentence(
 
 
 @pytest.mark.parametrize("path", ["/etc/passwd", "/etc", "/dev/zero"])
-def test_a_fit_that_names_a_strange_place_gets_a_sentence_that_tells_nothing_of_it(
+def test_a_fit_that_names_a_strange_place_gets_an_error_that_shows_nothing_of_it(
     fitted: Path, tmp_path: Path, path: str
 ) -> None:
     content = read_checksummed(fitted / "fit" / "tables.json")

@@ -11,7 +11,7 @@ from tests import EXAMPLES
 from tests.cli.invoke import bangs
 
 
-def test_new_nodes_are_labelled_in_the_persons_own_names(fitted_example: Path, tmp_path: Path) -> None:
+def test_new_nodes_are_labelled_by_the_names_in_the_users_tables(fitted_example: Path, tmp_path: Path) -> None:
     out = tmp_path / "grown.csv"
     result = bangs("predict", fitted_example, EXAMPLES / "own-graph-grown", "--out", out, "--json")
     assert result.code == 0, result.err

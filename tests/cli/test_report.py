@@ -58,7 +58,7 @@ def test_a_suite_folder_gets_a_page(tmp_path: Path) -> None:
     assert "75.00" in (tmp_path / "report.html").read_text()
 
 
-def test_an_unfinished_run_is_a_sentence(tmp_path: Path) -> None:
+def test_an_unfinished_run_gives_a_clear_error(tmp_path: Path) -> None:
     with RunFolder.create_or_resume(tmp_path / "run", {"method": "bangs"}, resume=False) as folder:
         write_history(folder.path)
     output = bangs("report", tmp_path / "run")
@@ -66,7 +66,7 @@ def test_an_unfinished_run_is_a_sentence(tmp_path: Path) -> None:
     assert "holds no result.json" in output.err
 
 
-def test_a_folder_of_other_files_is_a_sentence(tmp_path: Path) -> None:
+def test_a_folder_of_other_files_gives_a_clear_error(tmp_path: Path) -> None:
     (tmp_path / "result.json").write_text(json.dumps(experiment_result()))
     result = bangs("report", tmp_path)
     assert result.code == 2
@@ -81,7 +81,7 @@ def test_the_folder_of_one_run_is_no_table(fitted_example: Path) -> None:
     )
 
 
-def test_no_folder_is_a_sentence(tmp_path: Path) -> None:
+def test_a_missing_folder_gives_a_clear_error(tmp_path: Path) -> None:
     assert "is not a folder" in bangs("report", tmp_path / "none").err
 
 

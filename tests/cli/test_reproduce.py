@@ -163,7 +163,7 @@ def test_two_suites_of_one_name_and_a_choice_without_a_run_are_refused(tmp_path:
     assert not (tmp_path / "out").exists()
 
 
-def test_a_suite_of_ones_own_may_be_called_like_one_of_bangs(done: tuple[Path, Path], tmp_path: Path) -> None:
+def test_a_suite_of_the_user_may_be_called_like_one_of_bangs(done: tuple[Path, Path], tmp_path: Path) -> None:
     shutil.copytree(done[1], tmp_path / "out")
     path = tmp_path / "out" / "suites"
     (path / "tiny.toml").rename(path / "table-main.toml")
@@ -193,7 +193,9 @@ def test_no_run_at_a_time_is_refused_by_either_engine(done: tuple[Path, Path], t
         assert str(refused) == "--jobs must be a whole number from 1 to 1,024, got 0"
 
 
-def test_ray_missing_is_a_sentence(done: tuple[Path, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_ray_missing_gives_a_clear_error(
+    done: tuple[Path, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setitem(sys.modules, "ray", None)
     result = reproduce(done[0], tmp_path / "out", "--engine", "ray")
     assert "pip install 'bangs[ray]'" in str(result.exception)

@@ -73,7 +73,7 @@ def test_an_error_of_pushed_columns_beyond_all_entries_is_refused(graph: Path) -
     assert "push must be a number from 0 to 1, got 2.0" in str(run(graph, "--push", "2").exception)
 
 
-def test_an_option_that_a_method_does_not_look_at_is_named(graph: Path) -> None:
+def test_an_option_that_a_method_does_not_use_is_named(graph: Path) -> None:
     result = run(graph, "--method", "random", "--estimator", "msr", "--calibrator", "vector", "--pieces", "2").output
     idle = [line for line in result.splitlines() if "makes no difference" in line]
     assert [line.split()[1] for line in idle] == ["--candidates", "--estimator", "--calibrator", "--pieces"]
@@ -147,7 +147,7 @@ def test_ctrl_c_ends_the_process_at_a_safe_point(graph: Path, tmp_path: Path) ->
         assert folder.latest() is not None
 
 
-def test_a_full_disk_is_a_sentence_and_the_run_can_go_on(graph: Path, tmp_path: Path) -> None:
+def test_a_full_disk_gives_a_clear_error_and_the_run_can_go_on(graph: Path, tmp_path: Path) -> None:
     out = str(tmp_path / "run")
     former = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (20_000, former[1]))  # too small for a checkpoint
@@ -184,14 +184,14 @@ def test_seeds_are_a_number_a_list_or_a_range() -> None:
 @pytest.mark.parametrize(
     "option", ["k", "candidates", "samples", "epochs", "patience", "batch-size", "fanout", "seeds"]
 )
-def test_no_number_is_too_large_for_a_sentence(option: str, value: int) -> None:
+def test_a_number_that_is_too_large_gives_a_clear_error(option: str, value: int) -> None:
     result = bangs("run", f"--{option}", value)
     assert result.code == 2
     assert str(value) in result.err
 
 
 @pytest.mark.parametrize("option", ["k", "rounds", "epochs", "batch-size", "fanout"])
-def test_nor_is_one_of_a_fit(option: str, tmp_path: Path) -> None:
+def test_a_number_that_is_too_large_for_a_fit_gives_a_clear_error(option: str, tmp_path: Path) -> None:
     result = bangs("fit", EXAMPLES / "own-graph", "--out", tmp_path / "out", f"--{option}", 10**23)
     assert result.code == 2
     assert str(10**23) in result.err

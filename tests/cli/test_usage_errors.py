@@ -21,6 +21,6 @@ from tests.cli.invoke import bangs
         ),
     ],
 )
-def test_a_mistake_is_one_sentence(words: list[str], expected: str) -> None:
+def test_a_mistake_gives_a_clear_error(words: list[str], expected: str) -> None:
     result = bangs(*words)
     assert (result.code, result.err) == (2, f"bangs: {expected}\n")

@@ -57,7 +57,7 @@ def test_a_rank_takes_the_gpu_of_its_place_and_nccl_where_none_is_shared(
     assert taken == [card]
 
 
-def test_a_lost_rank_is_a_sentence_without_the_transports_own_places() -> None:
+def test_a_lost_rank_gives_a_clear_error_without_the_transports_own_places() -> None:
     words = "[/somewhere/gloo/pair.cc:537] Read error [127.0.0.1]:4999: Connection reset by peer. This is typical."
     message = str(ranks.RankLost(RuntimeError(words)))
     assert message.startswith(

@@ -30,7 +30,7 @@ def fitted() -> SelfTrainingClassifier:
     return SelfTrainingClassifier(rounds=1, device="cpu").fit(labelled_citation()[0])
 
 
-def test_the_board_holds_every_candidate_with_intervals(fitted: SelfTrainingClassifier) -> None:
+def test_the_leaderboard_has_every_candidate_with_intervals(fitted: SelfTrainingClassifier) -> None:
     board = fitted.leaderboard_
     assert sum(line["weight"] for line in board) == pytest.approx(1, abs=1e-4)
     assert [line["weight"] for line in board] == sorted((line["weight"] for line in board), reverse=True)

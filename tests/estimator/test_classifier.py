@@ -97,7 +97,7 @@ class PrefersOneNode:
         return Ranking(score.masked_fill(~round.pool, float("-inf")))
 
 
-def test_a_score_of_ones_own_decides_who_is_adopted() -> None:
+def test_a_score_of_the_user_decides_who_is_adopted() -> None:
     data, _ = half_known()
     model = SelfTrainingClassifier(**HARD, selector=PrefersOneNode(31), k=1, rounds=1, epochs=5).fit(data)
     assert model.history_[1]["adopted"][0]["node"] == [31]
@@ -303,7 +303,7 @@ class TestComplaints:
             ({"calibrator": lambda p, task: Prediction(p.logits[:, 1:])}, r"\[1, 40, 2\], got \[1, 39, 2\]"),
         ],
     )
-    def test_what_a_part_of_ones_own_gives_back(self, part: dict[str, Any], sentence: str) -> None:
+    def test_what_a_part_of_the_user_returns_is_checked(self, part: dict[str, Any], sentence: str) -> None:
         with pytest.raises(InvalidInput, match=sentence):
             SelfTrainingClassifier(**QUICK, **part).fit(self.data)
 
@@ -314,7 +314,7 @@ class TestComplaints:
             model.predict(frame[["b", "a"]], self.edges)
         assert (model.predict(frame.to_numpy(), self.edges) == model.predict(frame, self.edges)).all()
 
-    def test_a_node_is_asked_for_by_its_name_or_where_names_are_words_by_its_row(self) -> None:
+    def test_a_node_is_found_by_its_name_or_if_names_are_words_by_its_row(self) -> None:
         def fit(names: Any) -> SelfTrainingClassifier:
             frame = pd.DataFrame(self.x, index=names)
             return SelfTrainingClassifier(**HARD, rounds=0, epochs=5).fit(frame, self.y, edge_index=self.edges)
@@ -435,7 +435,7 @@ class TestSaving:
             model.predict_proba(frame, data.edge_index)
         )
 
-    def test_a_part_of_ones_own_is_asked_for(self, tmp_path: Path) -> None:
+    def test_a_part_of_the_user_must_be_given_when_loading(self, tmp_path: Path) -> None:
         data, _ = half_known()
         model = SelfTrainingClassifier(**HARD, selector=PrefersOneNode(3), rounds=1, epochs=3).fit(data)
         model.save(tmp_path)
@@ -455,7 +455,7 @@ class TestSaving:
         with pytest.raises(InvalidInput, match="checksum does not match"):
             SelfTrainingClassifier.load(tmp_path)
 
-    def test_no_file_is_a_sentence(self, tmp_path: Path) -> None:
+    def test_a_missing_file_gives_a_clear_error(self, tmp_path: Path) -> None:
         with pytest.raises(InvalidInput, match="does not exist"):
             SelfTrainingClassifier.load(tmp_path)
 

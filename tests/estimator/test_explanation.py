@@ -78,7 +78,7 @@ def test_truncated_walks_give_the_influences_of_personalised_pagerank() -> None:
         assert item[2] == pytest.approx(two[2], abs=1e-3)
 
 
-def test_a_large_graph_is_asked_for_near_walks_only(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_on_a_large_graph_only_truncated_walks_are_computed(monkeypatch: pytest.MonkeyPatch) -> None:
     snapshot = line_graph()
     monkeypatch.setattr("bangs.estimator.explanation_facts.MAX_EXACT_SIZE", 3)
     assert influences(snapshot, [1]) == influences(snapshot, [1], propagate=TruncatedPPR())
@@ -161,7 +161,7 @@ def test_without_influences_of_other_nodes_the_text_says_so() -> None:
     assert "It has no neighbours: its own features decide." in explained(alone, 1).text
 
 
-def test_a_node_that_is_not_there_is_a_sentence() -> None:
+def test_a_node_that_is_not_there_gives_a_clear_error() -> None:
     with pytest.raises(InvalidInput, match="numbered 0 … 3"):
         explained(line_graph(), 4)
 

@@ -111,7 +111,7 @@ def test_judged_figures_are_of_unseen_labels() -> None:
 
 
 @pytest.mark.parametrize("method", ["soft", "soft-aligned", "bangs-soft", "hard", "raw"])
-def test_a_saved_fit_with_folds_predicts_and_explains_alike(method: str, tmp_path: Path) -> None:
+def test_a_saved_fit_with_folds_predicts_and_explains_the_same(method: str, tmp_path: Path) -> None:
     data = few_labels()
     model = SelfTrainingClassifier(**QUICK, method=method, folds=2).fit(data)
     model.save(tmp_path)

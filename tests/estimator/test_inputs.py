@@ -400,7 +400,7 @@ def test_a_frame_of_which_no_column_can_be_a_feature_is_a_graph_without_features
         (pd.DataFrame({"z": [1.0, np.inf, 2.0]}), "column 'z' holds 'inf', which is infinite"),
     ],
 )
-def test_what_no_frame_can_hold_is_a_sentence(X: pd.DataFrame, sentence: str) -> None:
+def test_what_no_frame_can_hold_gives_a_clear_error(X: pd.DataFrame, sentence: str) -> None:
     with pytest.raises(BadTables, match=sentence):
         encoded(X)
 

@@ -112,7 +112,7 @@ def test_all_scales_stand_side_by_side() -> None:
         torch.testing.assert_close(inputs[:, 8 * number : 8 * number + 8] * 3**0.5, alone)
 
 
-def test_in_a_random_walk_all_neighbours_count_alike() -> None:
+def test_in_a_random_walk_all_neighbours_count_the_same() -> None:
     star = torch.tensor([[0, 0, 0, 1, 2, 3, 3, 4], [1, 2, 3, 0, 0, 0, 4, 3]])  # node 3 has one neighbour more
     graph = Data(x=torch.eye(5), edge_index=star)
     propagated = {

@@ -22,7 +22,7 @@ def test_members_that_are_equally_good_share_the_weight_and_one_far_behind_has_n
     assert float(weights.sum()) == pytest.approx(1)
 
 
-def test_a_member_that_is_too_sure_is_made_milder_and_few_labels_leave_it_as_it_is() -> None:
+def test_an_overconfident_member_becomes_less_confident_and_few_labels_change_little() -> None:
     draw = torch.Generator().manual_seed(0)
     honest = torch.randn(2000, 3, generator=draw)
     label = torch.multinomial(honest.softmax(-1), 1, generator=draw).squeeze(1)
@@ -32,7 +32,7 @@ def test_a_member_that_is_too_sure_is_made_milder_and_few_labels_leave_it_as_it_
     assert 0.2 < float(few) < 1
 
 
-def test_a_mean_of_models_that_disagree_is_made_surer() -> None:
+def test_a_mean_of_models_that_disagree_becomes_more_confident() -> None:
     label = torch.zeros(200, dtype=torch.long)
     one, other = torch.zeros(200, 3), torch.zeros(200, 3)
     one[:, 0] = other[:, 0] = 2.0
@@ -47,7 +47,7 @@ def test_a_mixture_is_the_mean_of_probabilities() -> None:
     assert mixture(logs, torch.tensor([0.25, 0.75])).exp()[0].tolist() == pytest.approx([0.6, 0.4])
 
 
-def test_wilsons_interval_is_that_of_the_book() -> None:
+def test_wilsons_interval_has_the_published_numbers() -> None:
     interval = share_interval(torch.tensor([True] * 8 + [False] * 2))
     assert (interval["low"], interval["high"]) == (pytest.approx(0.4902, abs=1e-4), pytest.approx(0.9433, abs=1e-4))
 

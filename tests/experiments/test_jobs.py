@@ -57,7 +57,7 @@ def test_a_job_that_fails_says_where_without_naming_a_folder(job: Job, monkeypat
     assert "/" not in failed["trace"]
 
 
-def test_a_mistake_that_has_a_sentence_needs_no_trace(job: Job) -> None:
+def test_an_error_with_a_clear_message_needs_no_traceback(job: Job) -> None:
     lost = replace(job, experiment=replace(job.experiment, dataset="no-such-graph"))
     assert perform(lost).kind == "failed"
     (failed,) = [event for event in read_run(lost.folder).events if event["kind"] == "failed"]

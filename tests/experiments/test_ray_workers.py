@@ -110,7 +110,7 @@ def test_the_paths_of_a_job_mean_the_same_on_every_machine(tmp_path: Path, monke
 
 @with_ray
 @pytest.mark.slow
-def test_a_job_whose_ray_workers_all_die_fails_in_a_sentence_and_is_done_later(
+def test_a_job_whose_ray_workers_all_die_fails_with_a_clear_error_and_is_done_later(
     local_ray: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(ray_workers, "RETRIES", 1)
@@ -139,7 +139,7 @@ def outcomes(plan: Plan) -> dict[str, Outcome]:
 
 @with_ray
 @pytest.mark.slow
-def test_ray_workers_meet_strangers_files_and_a_full_disk_in_sentences(
+def test_ray_workers_give_clear_errors_for_foreign_files_and_a_full_disk(
     local_ray: None, tmp_path: Path, small_disk: Path
 ) -> None:
     suite = suite_file(tmp_path)

@@ -79,7 +79,7 @@ def test_an_exam_is_opened_once_and_the_folder_says_when(graph: Path, tmp_path: 
     assert event["at"].startswith("20")
 
 
-def test_what_cannot_be_opened_is_a_sentence(graph: Path, tmp_path: Path) -> None:
+def test_what_cannot_be_opened_gives_a_clear_error(graph: Path, tmp_path: Path) -> None:
     experiment = Experiment(dataset=str(graph), **QUICK)
     with RunFolder.create_or_resume(tmp_path / "open", experiment.config(), resume=False) as folder:
         folder.finish(compact(experiment.run(device="cpu")))
@@ -132,7 +132,7 @@ def test_nodes_per_class_are_a_split(tmp_path: Path) -> None:
         ({"per_class": 0}, "per_class must be a whole number from 1"),
     ],
 )
-def test_a_split_that_cannot_be_is_a_sentence(settings: dict, sentence: str) -> None:
+def test_a_split_that_cannot_be_gives_a_clear_error(settings: dict, sentence: str) -> None:
     with pytest.raises(InvalidInput, match=sentence):
         Experiment(**settings)
 

@@ -148,7 +148,7 @@ def test_a_job_brings_its_code_to_another_process(code: Path, graph: str, tmp_pa
         ("x = (", "SyntaxError: '\\(' was never closed"),
     ],
 )
-def test_code_that_fails_is_a_sentence_with_the_line(tmp_path: Path, text: str | None, sentence: str) -> None:
+def test_code_that_fails_gives_a_clear_error_with_the_line(tmp_path: Path, text: str | None, sentence: str) -> None:
     path = tmp_path / "mine.py"
     if text is not None:
         path.write_text(text)
@@ -197,7 +197,7 @@ MODELS["sage"] = Sage
 """
 
 
-def test_an_estimator_of_ones_own_runs_by_name_too(tmp_path: Path, graph: str) -> None:
+def test_an_estimator_of_the_user_runs_by_name_too(tmp_path: Path, graph: str) -> None:
     path = tmp_path / "parts.py"
     path.write_text(OWN_PARTS)
     words = ("run", "--dataset", graph, "--seeds=2", "--rounds=1", "--k=5", "--epochs=5", "--device=cpu", "--json")
@@ -206,7 +206,7 @@ def test_an_estimator_of_ones_own_runs_by_name_too(tmp_path: Path, graph: str) -
     assert "Alike(samples=7)" in Experiment(graph, "bangs", estimator="alike").config()["parts"]["method"]
 
 
-def test_a_calibrator_and_a_model_of_ones_own_run_by_name_too(tmp_path: Path, graph: str) -> None:
+def test_a_calibrator_and_a_model_of_the_user_run_by_name_too(tmp_path: Path, graph: str) -> None:
     path = tmp_path / "parts.py"
     path.write_text(OWN_PARTS)
     words = ("run", "--dataset", graph, "--seeds=2", "--rounds=1", "--k=5", "--epochs=5", "--device=cpu", "--json")
@@ -240,7 +240,7 @@ def test_a_calibrator_and_a_model_of_ones_own_run_by_name_too(tmp_path: Path, gr
         ('MODELS["gcn"] = Softer', r"MODELS\['gcn'\] must be a class of architectures .*; it gave Softer"),
     ],
 )
-def test_a_name_that_stands_for_something_else_is_a_sentence(tmp_path: Path, wrong: str, sentence: str) -> None:
+def test_a_name_that_stands_for_something_else_gives_a_clear_error(tmp_path: Path, wrong: str, sentence: str) -> None:
     path = tmp_path / "mine.py"
     path.write_text(f"{OWN_PARTS}\n{wrong}\n")
     with pytest.raises(InvalidInput, match=sentence):

@@ -327,12 +327,12 @@ EDITS: dict[str, Callable[[dict[str, torch.Tensor], dict[str, Any]], Any]] = {
 
 
 @pytest.mark.parametrize("name", EDITS)
-def test_a_model_that_someone_edited_and_sealed_again_is_met_by_a_sentence(name: str, tmp_path: Path) -> None:
+def test_a_model_that_someone_edited_and_sealed_again_gives_a_clear_error(name: str, tmp_path: Path) -> None:
     assert taken("model", {"model.safetensors": edited_model(EDITS[name])}, tmp_path) == "refused"
 
 
 @pytest.mark.parametrize("name", CRASHERS)
-def test_what_once_broke_a_reader_is_met_by_a_sentence(name: str, tmp_path: Path) -> None:
+def test_what_once_broke_a_reader_gives_a_clear_error(name: str, tmp_path: Path) -> None:
     target, files = CRASHERS[name]()
     assert taken(target, files, tmp_path) == ("read" if name in HARMLESS else "refused")
 

@@ -45,7 +45,7 @@ def test_given_validation_nodes_are_kept() -> None:
         assert torch.equal(actual, expected.expand(2, -1))
 
 
-def test_validation_comes_from_training_nodes_and_leaves_the_exam_alone() -> None:
+def test_validation_nodes_are_training_nodes_and_no_test_nodes() -> None:
     y = torch.tensor([0, 0, 1, 1, 0, 1])
     node = torch.arange(6)
     given_split = Split((node < 4)[None], torch.zeros(1, 6, dtype=torch.bool), (node >= 4)[None])

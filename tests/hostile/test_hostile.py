@@ -27,7 +27,7 @@ def attacked(*words: str) -> dict[str, object]:
 
 
 @pytest.mark.slow
-def test_attacks_cost_nothing_deceive_nobody_and_end_in_a_sentence() -> None:
+def test_attacks_lose_nothing_give_no_wrong_result_and_end_with_a_clear_error() -> None:
     kinds = [hostile.drawn(SEED, number, (), ()) for number in range(CASES)]
     assert kinds.count("workers") == 1  # signals to a suite of two processes, which take as long as forty others
     assert set(kinds) == set(hostile.ATTACKS)

@@ -95,7 +95,7 @@ def test_two_ranks_refuse_a_strangers_file_in_their_folder(graph: Path, tmp_path
     assert canary.touched(theirs, canary.seen(tmp_path / "theirs")) is None
 
 
-def test_a_killed_rank_ends_the_other_in_a_sentence_and_the_run_goes_on(graph: Path, tmp_path: Path) -> None:
+def test_a_killed_rank_ends_the_other_with_a_clear_error_and_the_run_goes_on(graph: Path, tmp_path: Path) -> None:
     code = tmp_path / "killed.py"
     code.write_text(
         "import os, signal\n"

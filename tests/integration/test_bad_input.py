@@ -200,7 +200,7 @@ MISTAKES: dict[str, tuple[Callable[[], object], list[str]]] = {
 
 
 @pytest.mark.parametrize("mistake", MISTAKES)
-def test_a_mistake_is_met_by_one_clear_sentence(mistake):
+def test_a_mistake_gives_a_clear_error(mistake):
     make, words = MISTAKES[mistake]
     with pytest.raises(BangsError) as error:
         make()

@@ -23,11 +23,11 @@ def test_runs_killed_at_random_moments_are_neither_lost_nor_different_nor_unread
     assert report["in_writes"] >= 2
 
 
-def test_what_is_struck_has_a_name(tmp_path: Path) -> None:
+def test_the_place_of_a_kill_is_named(tmp_path: Path) -> None:
     board = chaos.Board()
-    assert chaos.struck(board) == "start"
+    assert chaos.place_of_kill(board) == "start"
     board["call"], board["file"] = chaos.CALLS.index("fsync"), chaos.FILES.index("checkpoint")
-    assert chaos.struck(board) == "fsync of checkpoint"
+    assert chaos.place_of_kill(board) == "fsync of checkpoint"
     assert chaos._file("runs/.round-000002.safetensors.0123456789abcdef.tmp") == "checkpoint"
     assert chaos._file(str(tmp_path)) == "folder"
 

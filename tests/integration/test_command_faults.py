@@ -70,7 +70,7 @@ def test_a_fit_on_a_full_disk_says_so_and_goes_on_when_there_is_space(small_disk
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can become another user")
-def test_a_place_one_may_not_write_in_is_refused_in_a_sentence(tmp_path: Path) -> None:
+def test_a_place_one_may_not_write_in_is_refused_with_a_clear_error(tmp_path: Path) -> None:
     # nobody may not read a checkout in a private folder, so what the command reads of it is read before
     assert bangs("run", *QUICK, "--out", tmp_path / "mine").code == 0
     reader, writer = os.pipe()
@@ -142,7 +142,7 @@ def test_a_clock_that_goes_back_changes_neither_order_nor_result(
     assert [event["clock"] for event in logged] == sorted(event["clock"] for event in logged)
 
 
-def test_want_of_memory_is_a_sentence(graph: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_too_little_memory_gives_a_clear_error(graph: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Experiment, "run", lambda *_, **__: torch.empty(2**60))
     result = bangs("run", f"--dataset={graph}", *QUICK)
     assert result.code == 2

@@ -195,7 +195,7 @@ def test_the_memory_a_valuation_may_take_does_not_change_what_is_adopted(estimat
 
 @pytest.mark.parametrize("subgraph", ["whole", "needed"])
 @pytest.mark.parametrize("name", ["bangs", "cpl", "m3s", "drgst", "random"])
-def test_a_run_draws_the_same_alone_and_in_company(name: str, subgraph: Literal["whole", "needed"]) -> None:
+def test_a_run_draws_the_same_alone_and_in_a_batch(name: str, subgraph: Literal["whole", "needed"]) -> None:
     trainer = replace(TRAINER, subgraph=subgraph)
     together = states_of(name, trainer=trainer)
     for run, seed in enumerate(SEEDS):
@@ -222,7 +222,7 @@ def test_a_gpu_gives_the_same_bits_twice(name: str, asked: Callable[[], Abstract
 
 @pytest.mark.gpu
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="there is no GPU here")
-def test_a_run_draws_the_same_alone_and_in_company_on_a_gpu() -> None:
+def test_a_run_draws_the_same_alone_and_in_a_batch_on_a_gpu() -> None:
     task = citation_task().to("cuda")
     together = states_of("bangs", task)
     for run, seed in enumerate(SEEDS):

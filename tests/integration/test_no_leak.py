@@ -96,7 +96,7 @@ def test_no_method_learns_from_labels_it_must_not_see(method: str, change: Calla
     assert_same_states(undisturbed(method), states_of(method, relabelled(change)))
 
 
-def test_the_exam_does_see_them() -> None:
+def test_the_scores_of_the_experiment_depend_on_them() -> None:
     """What does change is the mark, so the labels were really others."""
     of = experiment("bangs")
     right, wrong = (of.run(data=data, device="cpu") for data in (citation_graph(), relabelled(random)))

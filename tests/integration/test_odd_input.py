@@ -70,14 +70,14 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         (("demo", "--out=text", "--device=cpu"), "'text' must be a folder, but it is a file"),
     ],
 )
-def test_odd_input_is_a_sentence(folder: Path, words: tuple[object, ...], sentence: str) -> None:
+def test_odd_input_gives_a_clear_error(folder: Path, words: tuple[object, ...], sentence: str) -> None:
     result = bangs(*words)
     assert result.code == 2
     assert sentence in result.err
     assert "Traceback" not in result.err
 
 
-def test_a_page_that_cannot_be_written_is_a_sentence(folder: Path) -> None:
+def test_a_page_that_cannot_be_written_gives_a_clear_error(folder: Path) -> None:
     with pytest.raises(InvalidInput, match="folder' must be a regular file, not a folder"):
         write_page([], [], folder / "folder", "bangs table")
 
@@ -89,7 +89,7 @@ def test_predictions_may_go_into_a_folder_that_is_not_there_yet(fitted_example: 
     assert out.read_text().count("\n") == 301
 
 
-def test_a_name_that_is_no_text_is_refused_in_a_sentence(folder: Path) -> None:
+def test_a_name_that_is_not_utf_8_is_refused_with_a_clear_error(folder: Path) -> None:
     odd = folder / "caf\udce9"
     odd.mkdir()
     result = bangs("fit", odd, "--out", "x")
@@ -119,7 +119,7 @@ def test_an_output_with_ascii_only_gets_other_characters_as_escapes(monkeypatch:
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no full device here")
-def test_an_output_on_a_full_disk_is_a_sentence(
+def test_an_output_on_a_full_disk_gives_a_clear_error(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     with open("/dev/full", "wb", buffering=0) as full:

@@ -122,7 +122,7 @@ def test_a_model_whose_store_moved_predicts_and_says_where_to_look(store: Store,
         ),
     ],
 )
-def test_a_stopped_fit_goes_on_and_ends_alike(store: Store, tmp_path: Path, device: str) -> None:
+def test_a_stopped_fit_goes_on_to_the_same_result(store: Store, tmp_path: Path, device: str) -> None:
     def see(state: State) -> None:
         if state.index == 1:
             raise StopEarly

@@ -84,7 +84,7 @@ def commands(tmp_path: Path, rows: Path) -> dict[str, tuple[Path, list[Any]]]:
 
 
 @pytest.mark.parametrize("name", ["reproduce --export", "table --page", "report", "figure", "figure, a picture"])
-def test_a_file_of_a_person_stays_as_it_is(tmp_path: Path, rows: Path, name: str) -> None:
+def test_a_file_of_the_user_is_not_changed(tmp_path: Path, rows: Path, name: str) -> None:
     path, words = commands(tmp_path, rows)[name]
     path.parent.mkdir(exist_ok=True)
     path.write_text(MINE)

@@ -72,7 +72,7 @@ class TestSplits:
             h.tolist() for _, h in LabelMask(3).split(X, Y)
         ]
 
-    def test_more_parts_than_labels_is_a_sentence(self) -> None:
+    def test_more_parts_than_labels_gives_a_clear_error(self) -> None:
         with pytest.raises(InvalidInput, match=r"LabelMask\(5\) needs 5 labels in classes of two or more, got 4"):
             list(LabelMask(5).split(X, [0, 0, 1, 1, 2, *[-1] * 55]))
         with pytest.raises(InvalidInput, match="whole number of parts from 2, got 1"):
@@ -153,7 +153,7 @@ class TestFunctionsOfScikitLearn:
             predicted = kind.fit(NODES[KNOWN], Y[KNOWN]).predict(NODES)
             assert (predicted == TRUTH).mean() > 0.8
 
-    def test_words_beside_an_estimator_that_knows_no_graph_are_a_sentence(self) -> None:
+    def test_words_beside_an_estimator_that_knows_no_graph_give_a_clear_error(self) -> None:
         towns = NodeRows(pd.DataFrame({"town": ["Rome", "Oslo"] * 30}), EDGES)
         stack = StackingClassifier([("graph", model()), ("plain", LogisticRegression())], cv=3)
         with pytest.raises(ValueError, match=r"an estimator that knows no graph needs numbers.*encode its words first"):
@@ -203,7 +203,7 @@ class TestFunctionsOfScikitLearn:
         ],
     )
     @pytest.mark.filterwarnings("ignore")
-    def test_where_rows_were_cut_a_sentence_says_what_to_do(self, call: Any) -> None:
+    def test_if_rows_were_cut_the_error_says_what_to_do(self, call: Any) -> None:
         with routing(), pytest.raises(ValueError, match=r"use bangs\.cross_validate or bangs\.NodeRows"):
             call()
 

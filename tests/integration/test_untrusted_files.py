@@ -126,7 +126,7 @@ def npy(array: Any) -> bytes:
 
 
 @pytest.mark.parametrize("place", ["/etc/passwd", "/etc", "../../../../../../etc/passwd"])
-def test_a_suite_with_a_path_to_etc_gets_a_sentence_that_tells_nothing_of_it(tmp_path: Path, place: str) -> None:
+def test_a_suite_with_a_path_to_etc_gets_an_error_that_shows_nothing_of_it(tmp_path: Path, place: str) -> None:
     suite = suite_file(tmp_path)
     text = suite.read_text().replace(str(tmp_path / "one.npz"), place)
     suite.write_text(re.sub(r"(?s)\[published\].*", "", text))

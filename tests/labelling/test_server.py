@@ -111,7 +111,7 @@ def test_what_is_no_answer_is_refused(server: LabelServer, body: bytes) -> None:
     assert answers_in(server.session.folder) == []
 
 
-def test_a_class_that_cannot_be_one_is_refused_with_a_sentence(server: LabelServer) -> None:
+def test_a_class_that_cannot_be_one_is_refused_with_a_clear_error(server: LabelServer) -> None:
     state = server.session.state()
     body = {"number": 0, "node": state["card"]["node"], "label": " \n "}
     status, result = ask(server, f"/{server.token}/label", "POST", body)

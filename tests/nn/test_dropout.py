@@ -86,7 +86,7 @@ def test_a_restart_draws_the_same_masks_again(masks):
     assert torch.equal(drawn.factors((50,), 0.5), first)
 
 
-def test_bits_that_numpy_promises_for_ever():
+def test_bits_that_numpy_guarantees():
     mask = NumpyMasks([7]).keep_mask((16,), 0.5)
     words = [1791289110853690569, 15195811958582366061, 4353573261847909477, 3192670137268717821]  # of PCG64DXSM(7)
     signs = [word >> (16 * part + 15) & 1 for word in words for part in range(4)]
@@ -114,7 +114,7 @@ def test_a_processor_draws_by_numpy():
 
 
 @pytest.mark.parametrize("own", [1, 2], ids=["shared", "each"])
-def test_numbers_without_a_gradient_are_dropped_alike_and_stay_as_they_were(masks, own):
+def test_values_without_a_gradient_are_dropped_by_the_same_mask_and_not_changed(masks, own):
     x = torch.randn(own, 5, 4, generator=torch.Generator().manual_seed(0))
     before, learned = x.clone(), x.clone().requires_grad_()
     assert torch.equal(masks(1, 2).drop(x, 0.5), masks(1, 2).drop(learned, 0.5))

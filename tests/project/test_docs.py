@@ -188,14 +188,14 @@ def test_every_option_a_page_gives_a_command_exists(page: Path) -> None:
             assert set(re.findall(r"(?<!\S)--[a-z][\w-]*", words)) <= known, words
 
 
-def test_a_score_of_ones_own_runs() -> None:
+def test_a_score_of_the_user_runs() -> None:
     with mock.patch.dict(METHODS):  # the file names its method, which is not for other tests
         found = runpy.run_path(str(ROOT / "examples" / "own_method.py"))["main"](nodes=200, rounds=1, epochs=20)
     assert set(found) == {"own", "banzhaf", "confidence"}
     assert min(found.values()) > 0.3
 
 
-def test_a_calibrator_of_ones_own_runs() -> None:
+def test_a_calibrator_of_the_user_runs() -> None:
     found = runpy.run_path(str(ROOT / "examples" / "own_calibrator.py"))["main"](nodes=200, epochs=20)
     assert set(found) == {"none", "own", "ets"}
 

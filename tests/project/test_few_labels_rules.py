@@ -43,21 +43,21 @@ def test_a_rule_looks_at_no_hidden_label_of_the_graph_it_is_judged_by() -> None:
         assert same == (not name.startswith("not possible")), name
 
 
-def test_knowing_the_accuracy_makes_a_fit_that_is_too_sure_calibrated() -> None:
+def test_knowing_the_accuracy_calibrates_an_overconfident_fit() -> None:
     fit = cell("one", 0)
     factor = fit.factor_of(fit.accuracy)
     assert fit.errors[factor] < 0.06 < 0.15 < fit.errors[rules.UNCHANGED]
     assert rules.likelihood(fit, 2.0) > rules.UNCHANGED  # twenty judged labels say so too
 
 
-def test_views_that_agree_by_chance_alone_are_no_reason_to_be_sure() -> None:
+def test_views_that_agree_by_chance_alone_give_no_confidence() -> None:
     fit = cell("one", 0)
     assert fit.views_agree > 0.8
     guesses = np.random.default_rng(0).permuted(fit.record["said"], axis=1)
     assert abs(replace(fit, record={**fit.record, "said": guesses}).views_agree) < 0.1
 
 
-def test_as_many_new_labels_make_a_fit_that_is_too_sure_milder_but_not_calibrated() -> None:
+def test_as_many_new_labels_make_an_overconfident_fit_less_confident_but_not_calibrated() -> None:
     fit = cell("one", 0)
     error = fit.errors[rules.from_new(fit)].mean()
     assert fit.errors[fit.factor_of(fit.accuracy)] < error < fit.errors[rules.UNCHANGED]

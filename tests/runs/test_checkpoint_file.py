@@ -128,7 +128,7 @@ def test_a_checkpoint_of_another_configuration_is_not_ours() -> None:
         ({"format": 1, "config": "c", "round": True, "facts": {}}, "round or facts"),
     ],
 )
-def test_a_well_sealed_lie_is_refused(entry: dict[str, Any], message: str) -> None:
+def test_a_false_file_with_a_right_checksum_is_refused(entry: dict[str, Any], message: str) -> None:
     with pytest.raises(Damaged, match=message):
         decode(sealed(save({}, metadata={"bangs": metadata_of(entry)})), "c")
 

@@ -283,7 +283,7 @@ def test_a_linked_checkpoint_folder_is_refused(tmp_path: Path) -> None:
         (b"7", "states no format"),
     ],
 )
-def test_an_unsound_config_is_refused_with_a_sentence(tmp_path: Path, text: bytes, message: str) -> None:
+def test_an_unsound_config_is_refused_with_a_clear_error(tmp_path: Path, text: bytes, message: str) -> None:
     filled(tmp_path / "run")
     (tmp_path / "run" / "config.json").write_bytes(text)
     for resume in (True, False):

@@ -29,7 +29,7 @@ def first_round(task: Task, stderr: torch.Tensor | None = None) -> State:
     return replace(start, index=1, adoption=Adoption(chosen, label, confidence / 2, confidence, ranking))
 
 
-def test_adopted_nodes_stand_best_first_with_what_was_said_of_them(task):
+def test_adopted_nodes_are_listed_best_first_with_their_values(task):
     for adopted in row(first_round(task))["adopted"]:
         assert list(adopted) == COLUMNS
         assert adopted["node"] == adopted["label"] == [12, 10, 14]

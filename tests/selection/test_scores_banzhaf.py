@@ -120,7 +120,7 @@ def test_without_banzhaf_a_candidate_has_its_utility_by_itself(round: Round) -> 
         (lambda game, k, rng: Values(torch.zeros(1, 4), torch.zeros(1, 3), 1), r"stderr .* = \[1, 4\], got \[1, 3\]"),
     ],
 )
-def test_an_estimator_of_ones_own_must_give_values_for_every_player(
+def test_an_estimator_of_the_user_must_give_values_for_every_player(
     round: Round, estimate: Estimator, sentence: str
 ) -> None:
     with pytest.raises(InvalidInput, match=sentence):

@@ -311,7 +311,7 @@ def test_the_latest_student_may_teach():
     ]
 
 
-def test_a_student_may_take_over_only_when_it_beats_the_incumbent():
+def test_a_student_becomes_the_teacher_only_if_it_is_better():
     trainer = ScriptedTrainer(scores=((0.5,), (0.4,), (0.6,), (0.6,), (0.7,), (0.1,)))
     states = all_states(trainer, Method(rounds=5, quota=Top(5), teacher="best"), big_task())
     assert teacher_rounds(states) == [0, 0, 2, 2, 4]
@@ -333,7 +333,7 @@ def test_the_best_round_is_the_earliest_with_the_best_validation_score(teacher):
     assert state.best.validation.tolist() == [0.7, 0.95]
 
 
-def test_a_diverged_student_is_rejected_and_the_incumbent_stays():
+def test_a_diverged_student_is_rejected_and_the_teacher_stays():
     trainer = ScriptedTrainer(
         scores=((0.5, 0.5), (0.6, 0.99), (0.7, 0.7)), sound=((True, True), (True, False), (True, True))
     )
@@ -385,7 +385,7 @@ def test_a_student_who_says_infinite_things_is_rejected_though_its_loss_was_fini
     assert states[2].labels.adopted.sum(1).tolist() == [3, 6, 6]
 
 
-def test_a_first_model_that_diverges_is_a_sentence(task):
+def test_a_first_model_that_diverges_gives_a_clear_error(task):
     with pytest.raises(Diverged, match="the first model of run 0 diverged: its loss was never finite; lower the lear"):
         all_states(replace(QUICK, lr=1e38), Method(rounds=1), task)
 

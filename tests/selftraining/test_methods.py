@@ -66,7 +66,7 @@ def test_what_the_ablations_take_away():
     assert method("bangs").calibrate == ETS()
 
 
-def test_cpl_looks_four_times_and_starts_early():
+def test_cpl_averages_four_views_and_starts_early():
     recipe = cpl(BUDGET, rate=0.2)
     assert recipe.views == (Same(), DropFeatures(0.2), DropEdges(0.2), Noise(0.2))
     assert recipe.start == 100

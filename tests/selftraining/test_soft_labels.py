@@ -71,7 +71,7 @@ def test_a_node_alone_in_the_pool_is_moved_to_the_shares_exactly(round_, task):
 
 
 @pytest.mark.parametrize("wrong", [{"temperature": 0.0}, {"temperature": -1.0}, {"shares": "test"}])
-def test_a_wrong_setting_of_sharpen_is_a_sentence(wrong):
+def test_a_wrong_setting_of_sharpen_gives_a_clear_error(wrong):
     with pytest.raises(InvalidInput, match=r"Sharpen\.\w+ must be"):
         Sharpen(**wrong)
 
@@ -140,7 +140,7 @@ def test_weights_by_value_lie_between_zero_and_one(round_, scale):
     assert (weight[~round_.pool] == 0).all()
 
 
-def test_a_believe_part_that_gives_no_probabilities_is_a_sentence(task):
+def test_a_believe_part_that_gives_no_probabilities_gives_a_clear_error(task):
     class Wild:
         def __call__(self, round):
             return round.prediction.logits

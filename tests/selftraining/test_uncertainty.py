@@ -152,7 +152,7 @@ def test_with_balanced_classes_it_is_halfway_to_the_mean_prediction(task):
     torch.testing.assert_close(Transition()(a_round(task, logits)), expected.expand(3, -1, -1))
 
 
-def test_it_is_the_teacher_as_it_is_that_confuses_not_the_calibrated_one(task):
+def test_the_transition_comes_from_the_uncalibrated_teacher(task):
     round = a_round(task, torch.tensor([0.9, 0.1]).log().expand(3, 24, -1))
     calibrated = replace(round, prediction=Prediction(torch.zeros(3, 24, 2)))
     assert torch.equal(Transition()(calibrated), Transition()(round))

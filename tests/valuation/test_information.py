@@ -199,7 +199,7 @@ def test_a_game_without_any_memory_names_the_setting(monkeypatch: pytest.MonkeyP
         ring_game()(some(ring_game()))
 
 
-def test_other_errors_are_not_taken_for_want_of_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_other_errors_are_not_taken_for_a_lack_of_memory(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(information.Influence, "worth", lambda *_: torch.ones(2) @ torch.ones(3))
     with pytest.raises(RuntimeError, match="inconsistent tensor size"):
         ring_game()(some(ring_game()))

@@ -112,7 +112,7 @@ k = [{ k = 0, method = "raw" }, { k = 5, candidates = 10 }]
         ),
     ],
 )
-def test_a_mistake_is_a_sentence_that_names_file_and_key(wrong: str, right: str, words: list[str]) -> None:
+def test_a_mistake_gives_a_clear_error_that_names_file_and_key(wrong: str, right: str, words: list[str]) -> None:
     assert right in GOOD
     message = error_message(GOOD.replace(right, wrong))
     assert all(word in message for word in words), message

@@ -28,7 +28,7 @@ def test_points_of_a_curve_rise_though_their_values_were_listed_otherwise() -> N
     assert as_csv(SWEEP, drawn).splitlines()[1].startswith("sweep,last,raw,0,70.0000,14.1421,2,")
 
 
-def test_a_rule_that_is_none_is_a_sentence() -> None:
+def test_a_rule_that_is_none_gives_a_clear_error() -> None:
     rows = fake_rows(next(SWEEP.cells()).experiment, [[0.5, 0.6]])
     with pytest.raises(UnknownName, match="protocol 'lst' is unknown; did you mean 'last'"):
         tabulate(SWEEP, gather(rows), ["lst"])

@@ -345,7 +345,7 @@ def test_rows_hold_the_scores_of_every_seed_and_the_stages_after_the_first_model
 
 
 @pytest.mark.parametrize("changes", [{"test": 3}, {"test": [0.3]}, {"seconds": None}])
-def test_a_result_that_is_none_of_ours_is_a_sentence(changes: dict[str, object]) -> None:
+def test_a_result_that_is_none_of_ours_gives_a_clear_error(changes: dict[str, object]) -> None:
     with pytest.raises(InvalidInput, match=r"the folder('s result is|.*run)"):
         rows_of(finished(**changes))
 

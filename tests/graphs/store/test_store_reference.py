@@ -96,7 +96,7 @@ def test_names_with_decreasing_offsets_are_refused(named: NodeNames) -> None:
         list(NodeNames(StoreReference.of(Store.open(named.reference.path))))
 
 
-def test_a_model_that_names_a_strange_folder_gets_a_sentence_that_tells_nothing_of_it(
+def test_a_model_that_names_a_strange_folder_gets_an_error_that_shows_nothing_of_it(
     where: StoreReference, tmp_path: Path
 ) -> None:
     (tmp_path / "secret").mkdir()

@@ -549,7 +549,7 @@ def test_a_hostile_value_cannot_control_the_terminal(tmp_path: Path) -> None:
     assert len(str(caught.value)) < 600
 
 
-def test_a_problem_reads_as_a_sentence(tmp_path: Path) -> None:
+def test_a_problem_is_printed_as_a_sentence(tmp_path: Path) -> None:
     with pytest.raises(tables.BadTables) as caught:
         tables.read(folder(tmp_path, edges=EDGES.replace("a,c", "a,zoe")))
     assert str(caught.value.diagnostics[0]) == (
