@@ -12,7 +12,7 @@ from bangs.core.types import Labels, Prediction, Task
 
 @dataclass(frozen=True, eq=False)
 class Miscalibrated:
-    """Labels are drawn from softmax(z_i); the classifier says softmax(f_i · z_i)."""
+    """Labels are drawn from softmax(z_i); the classifier predicts softmax(f_i · z_i)."""
 
     prediction: Prediction
     truth: Prediction

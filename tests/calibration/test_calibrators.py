@@ -60,7 +60,7 @@ def test_vector_recovers_weights_and_biases():
 
 @pytest.mark.parametrize("factor", [0.3, 4.0])
 def test_ets_recovers_a_known_distortion(factor):
-    """Labels follow softmax(z), the classifier says softmax(factor·z)."""
+    """Labels follow softmax(z), the classifier predicts softmax(factor·z)."""
     logits, label = calibrated_logits(16_000)
     task, test = halves(label)
     got = ETS()(Prediction(factor * logits), task)
@@ -70,7 +70,7 @@ def test_ets_recovers_a_known_distortion(factor):
 
 
 def test_ets_sees_noise_that_temperature_cannot():
-    """Labels follow 0.8·softmax(z) + 0.2/C, as noisy labels do, the classifier says softmax(3z)."""
+    """Labels follow 0.8·softmax(z) + 0.2/C, as noisy labels do, the classifier predicts softmax(3z)."""
     generator = torch.Generator().manual_seed(3)
     logits, _ = calibrated_logits(16_000)
     truth = 0.8 * logits.softmax(-1) + 0.2 / 4
@@ -265,7 +265,7 @@ def test_the_targets_of_a_run_weigh_one_in_all_whatever_the_prior_and_however_fe
 
 
 def test_what_has_converged_stands_still_however_long_others_take(monkeypatch):
-    """So a run ends at the same bits alone and in company."""
+    """So a run ends at the same bits alone and in a batch."""
     logits, label = calibrated_logits(200)
     case = Prediction(3 * logits), halves(label)[0]
     asked_often, asked_never = [], []

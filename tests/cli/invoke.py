@@ -1,4 +1,4 @@
-"""How tests speak to the command line: in this process, as the console script does."""
+"""Run `bangs` in this process, as the console script does."""
 
 import contextlib
 import io

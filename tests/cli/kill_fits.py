@@ -1,4 +1,4 @@
-"""Fits that are killed: `python -m tests.cli.kill_fits FOLDER NUMBER…` says whether their files are as if not.
+"""Fits that are killed: `python -m tests.cli.kill_fits FOLDER NUMBER…` compares their files with undisturbed ones.
 
 An undisturbed `bangs fit`, then one that is killed by SIGKILL before its NUMBERth file takes its name, taken up with
 --resume and killed again, for every number; a last attempt is let live. Clocks stand still, so that the files of both

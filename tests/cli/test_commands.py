@@ -110,7 +110,7 @@ def test_public_names_are_imported_on_first_use() -> None:
 
 
 def test_the_version_stands_in_one_place() -> None:
-    """The build reads it from the package, and the citation says the same."""
+    """The build reads it from the package, and the citation has the same."""
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())
     assert "version" in project["project"]["dynamic"]
     assert project["tool"]["hatch"]["version"]["path"] == "src/bangs/__init__.py"

@@ -257,7 +257,7 @@ def test_auto_keeps_the_shares_of_a_random_sample() -> None:
     assert abs(predicted - true) < abs(balanced.predict_proba()[hidden, 1].mean() - true)
 
 
-def test_auto_says_nothing_of_even_labels() -> None:
+def test_auto_adds_no_note_about_even_labels() -> None:
     data, _ = partly_labelled(6, 5, 5)
     assert noted(SelfTrainingClassifier(model="gcn", epochs=5, rounds=1).fit(data)) == []
 

@@ -142,7 +142,7 @@ def test_heavier_neighbours_come_first() -> None:
 
 
 def test_a_node_is_not_its_own_neighbour_and_several_edges_make_one() -> None:
-    """Node 1 hears itself, node 0 twice, node 2 once, and node 3 over an edge that weighs nothing."""
+    """Node 1 has a loop, two edges from node 0, one from node 2, and one of weight 0 from node 3."""
     snapshot = line_graph()
     weight = torch.tensor([9.0, 2.0, 1.0, 4.0, 0.0])
     edges = EdgeList(torch.tensor([[1, 0, 0, 2, 3], [1, 1, 1, 1, 1]]), 4, weight)

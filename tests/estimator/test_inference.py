@@ -1,4 +1,4 @@
-"""A model on another graph says the same of it in memory and on disk."""
+"""A model predicts the same for another graph in memory and on disk."""
 
 from pathlib import Path
 

@@ -62,7 +62,7 @@ def test_the_linear_learner_finds_the_minimum_that_gradient_descent_finds() -> N
         PropagatedLinear("scales", rows="given"),
     ],
 )
-def test_a_linear_model_says_the_same_of_its_graph_by_its_saved_weights(model: PropagatedLinear) -> None:
+def test_a_linear_model_predicts_the_same_from_its_saved_weights(model: PropagatedLinear) -> None:
     task = linear_task()
     learner = LinearTrainer(model).prepare(task)
     fitted = learner.fit(task.given, Streams((0,)))

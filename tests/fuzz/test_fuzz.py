@@ -151,7 +151,7 @@ def no_text() -> bytes:
 
 
 class Named:
-    """A pickle of an array whose content is a number: as many zero bytes as it says."""
+    """A pickle of an array whose content is a number: as many zero bytes as the number."""
 
     def __reduce__(self) -> Any:
         make, kind, _ = np.zeros(1, np.int32).__reduce__()  # type: ignore[misc]

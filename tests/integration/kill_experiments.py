@@ -1,5 +1,5 @@
 """Experiments that are killed:
-`python -m tests.integration.kill_experiments FOLDER KILLS METHOD…` says whether their results are as if not.
+`python -m tests.integration.kill_experiments FOLDER KILLS METHOD…` compares them with undisturbed ones.
 
 For each method an undisturbed run, then one that is killed KILLS times at random moments and taken up
 again. Prints {method: {"equal": …, "history": …, "kills": …, "resumed": …}}.

@@ -95,7 +95,7 @@ def held(folder: Path) -> None:
 
 
 def two_at_once(words: tuple[Any, ...], slowly: tuple[str, ...], out: Path) -> CommandResult:
-    """What the second of two commands on one folder says; the first is stopped by SIGTERM afterwards."""
+    """The result of the second of two commands on one folder; the first is stopped by SIGTERM afterwards."""
     first = subprocess.Popen([sys.executable, "-m", "bangs", *map(str, words), *slowly, "--out", str(out)])
     held(out)
     second = bangs(*words, *slowly, "--out", out, "--resume")

@@ -1,4 +1,4 @@
-"""SelfTrainingClassifier among the functions of scikit-learn: each works, or says in one sentence what to do."""
+"""SelfTrainingClassifier among the functions of scikit-learn: each works, or an error says what to do."""
 
 import re
 from typing import Any

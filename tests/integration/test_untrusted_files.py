@@ -74,7 +74,7 @@ class Harmful:
 
 
 def refused(result: CommandResult, *words: str) -> None:
-    """One sentence that says these words, and no traceback."""
+    """An error message with these words, and no traceback."""
     assert result.code == 2
     assert result.err.startswith("bangs: ")
     assert "Traceback" not in result.err

@@ -126,7 +126,7 @@ def test_two_tabs_do_not_answer_twice(tab: Browser, tmp_path: Path) -> None:
         first = shown(tab, server.address)
         assert shown(other, server.address) == first
         other.js("window.fetch = ((real) => (url, ...rest) => String(url).endsWith('state') ? new Promise(() => {})"
-                 " : real(url, ...rest))(window.fetch)")  # this tab hears of nothing by itself  # fmt: skip
+                 " : real(url, ...rest))(window.fetch)")  # this tab gets no updates  # fmt: skip
         second = press(tab, "1")
         assert press(other, "3") == second
         assert "another page has gone on" in other.js("document.querySelector('#notice').textContent")

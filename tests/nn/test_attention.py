@@ -24,7 +24,7 @@ def hop(*rows: list[float]) -> Sparse:
 
 
 def test_attention_by_hand():
-    """Node 0 hears itself, which scores 0 − 2, below zero, and twice node 1, which scores 3 − 2."""
+    """Node 0 has a loop, which scores 0 − 2, below zero, and two edges from node 1, which score 3 − 2."""
     heads = Heads.of(hop([1, 2], [0, 1]), 1)
     source, target = torch.tensor([[[0.0], [3.0]]]), torch.tensor([[[-2.0], [5.0]]])
     first, second = math.exp(0.2 * -2), 2 * math.exp(1)

@@ -75,7 +75,7 @@ def test_a_transition_that_changes_nothing_changes_nothing():
 
 
 def test_a_transition_by_hand():
-    """A labeller that turns half of class 0 into class 1: the node is 1 with 1·½ where the model is sure of 0."""
+    """A labeller that turns half of class 0 into class 1: the node is 1 with 1·½ where the model predicts 0."""
     transition = torch.tensor([[[0.5, 0.5], [0.0, 1.0]]])
     logits = torch.tensor([[[40.0, 0.0], [0.0, 0.0]]])
     loss = cross_entropy(logits, torch.tensor([[1, 1]]), torch.ones(1, 2), transition)

@@ -45,7 +45,7 @@ def run_audit(index: Server, tmp_path: Path, capsys: pytest.CaptureFixture[str],
     return main(str(path), index.url), capsys.readouterr().out
 
 
-def test_sound_packages_pass_and_it_says_what_was_checked_and_how_old_the_answers_are(index, tmp_path, capsys) -> None:
+def test_sound_packages_pass_and_the_checks_and_the_age_of_the_answers_are_printed(index, tmp_path, capsys) -> None:
     code, printed = run_audit(index, tmp_path, capsys, "sound==1.0", "older==1.0")
     assert code == 0
     assert "2 pinned packages: 0 with a weakness; the index gave advisories of 1 and withdrawals of 2" in printed

@@ -252,7 +252,7 @@ def test_a_peer_that_is_not_installed_is_named(monkeypatch: pytest.MonkeyPatch) 
     assert "pip install 'bangs[peers]'" in peers.alone("pyDVL MSR", "synthetic", 5, 0)["missing"]
 
 
-def test_a_forecast_is_what_the_game_propagates_and_worth_what_the_game_says(data):
+def test_a_forecast_equals_the_propagation_and_the_worth_of_the_game(data):
     task = Task.of(data, splits.default(data, [0]), 3)
     logits = torch.randn(300, 3, generator=torch.Generator().manual_seed(0))
     known, players = task.given.known[0], (~task.given.known[0]).nonzero()[:12, 0]

@@ -13,7 +13,7 @@ rules = import_module("few_labels_rules")
 
 
 def cell(graph: str, seed: int) -> "rules.Cell":
-    """A fit that is too sure: the labels are drawn from milder probabilities than it says."""
+    """An overconfident fit: the labels are drawn from milder probabilities than it predicts."""
     rng = np.random.default_rng(seed)
     logits = rng.normal(size=(400, 4))
     truth = np.array([rng.choice(4, p=np.exp(row) / np.exp(row).sum()) for row in logits])

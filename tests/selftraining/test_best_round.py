@@ -31,4 +31,4 @@ def test_a_round_is_clearly_behind_if_its_mean_is_by_a_standard_error() -> None:
     spread = torch.tensor([1.0, -1.0, 1.0, -1.0])  # a standard error of 0.577
     assert clearly_behind(spread - 0.6, best)
     assert not clearly_behind(spread - 0.5, best)
-    assert not clearly_behind(torch.tensor([-9.0]), torch.zeros(1))  # one label says nothing
+    assert not clearly_behind(torch.tensor([-9.0]), torch.zeros(1))  # one label is no evidence

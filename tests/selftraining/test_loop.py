@@ -367,7 +367,7 @@ def test_divergence_of_a_real_student_leaves_sound_weights(task):
 
 
 @pytest.mark.parametrize("teacher", ["first", "latest", "best"])
-def test_a_student_who_says_infinite_things_is_rejected_though_its_loss_was_finite(teacher, task, monkeypatch):
+def test_a_student_with_infinite_logits_is_rejected_though_its_loss_was_finite(teacher, task, monkeypatch):
     real, calls = Learner.predict, []
 
     def predict(self, weights, graph, noise=None):

@@ -52,7 +52,7 @@ def test_a_budget_is_the_same_for_all(name):
 
 
 @pytest.mark.parametrize("name", METHODS)
-def test_a_method_says_in_one_line_what_it_does(name):
+def test_a_method_describes_in_one_line_what_it_does(name):
     assert METHODS[name].__doc__.split("\n")[0].endswith(".")
 
 

@@ -146,7 +146,7 @@ def test_a_teacher_without_fault_changes_nothing(task):
 
 
 def test_with_balanced_classes_it_is_halfway_to_the_mean_prediction(task):
-    """Nodes 0 … 3 are given, two of each class; the teacher says p = (0.9, 0.1) of all."""
+    """Nodes 0 … 3 are given, two of each class; the teacher predicts p = (0.9, 0.1) for all."""
     logits = torch.tensor([0.9, 0.1]).log().expand(3, 24, -1)
     expected = (torch.tensor([[0.9, 0.1], [0.9, 0.1]]) + torch.eye(2)) / 2
     torch.testing.assert_close(Transition()(a_round(task, logits)), expected.expand(3, -1, -1))

@@ -30,7 +30,7 @@ DECAY, STEPS = 0.5, 15
 
 @dataclass(frozen=True)
 class Case:
-    """One graph: what Û says of every coalition of at most 4 of 8 candidates, and what its student became."""
+    """One graph: what Û is for every coalition of at most 4 of 8 candidates, and what its student became."""
 
     forecast: Game  # Û
     worth: Game  # U of the students

@@ -41,7 +41,7 @@ def relu(x: Tensor, depth: int) -> Tensor:
 
 
 def influence(jacobian: Tensor) -> Array:
-    """Def. 3.1 from the expected Jacobian [j, C, i, F]: row j says by whom j is influenced. [N, N]"""
+    """Def. 3.1 from the expected Jacobian [j, C, i, F]: row j has the influences on j. [N, N]"""
     return normalised(jacobian.abs().sum((1, 3)).numpy())
 
 

@@ -83,7 +83,7 @@ def test_to_predict_and_then_propagate_is_the_network_itself_only_without_gates(
     first, second = rng.standard_normal((5, 8)), rng.standard_normal((8, 3))
 
     def network(gate: Callable[[Array], Array]) -> tuple[Array, Array]:
-        """What the network says, and what the walk over single predictions says."""
+        """The logits of the network, and those of the walk over single predictions."""
         return step @ gate(step @ x @ first) @ second, step @ step @ (gate(x @ first) @ second)
 
     np.testing.assert_allclose(*network(lambda h: h), atol=1e-12)

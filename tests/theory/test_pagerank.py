@@ -49,7 +49,9 @@ def test_pagerank_is_the_limit_of_depth_only_where_the_restarts_vanish() -> None
     distance = [total_variation(pagerank(step, restart), stationary(adjacency)).max() for restart in (0.15, 1e-2, 1e-6)]
     assert distance[0] > 0.25 > distance[1] > distance[2]
     assert distance[2] < 1e-4
-    np.testing.assert_allclose(pagerank(step, 1.0), np.eye(60))  # and with nothing but restarts nobody hears another
+    np.testing.assert_allclose(
+        pagerank(step, 1.0), np.eye(60)
+    )  # and with nothing but restarts no node influences another
 
 
 def test_the_estimate_is_a_sum_over_its_sources() -> None:

@@ -89,7 +89,7 @@ def test_the_influence_of_a_symmetric_network_by_its_jacobian_is_what_its_powers
 
 
 def test_separate_weights_for_the_node_and_its_neighbours_leave_the_walk() -> None:
-    # GraphSAGE: x_j W_self + mean of neighbours W_near; the weights decide how much a node hears itself
+    # GraphSAGE: x_j W_self + mean of neighbours W_near; the weights decide the influence of a node on itself
     adjacency = scale_free(NODES, 2, seed=5)
     near = torch.tensor(adjacency / adjacency.sum(1, keepdims=True))
     one, other = weights(1, 8)[0], weights(1, 9)[0]

@@ -199,7 +199,7 @@ def test_the_mean_field_evaluates_a_player_at_a_half_while_the_mean_is_that_of_c
 
     values = MeanField()(Watched(torch.ones(1, players)), k, ())
     share = coalitions.mean_share(players, k)
-    expected = {12: share, 24: 0.5, 32: 0.0}[players]  # with k = 1 nobody has company, and nothing is left of a half
+    expected = {12: share, 24: 0.5, 32: 0.0}[players]  # with k = 1 no other player is in, and nothing is left of a half
     torch.testing.assert_close(values.mean, torch.full((1, players), expected, dtype=torch.float64))
     torch.testing.assert_close(recorded[0].mean(2), torch.full((1, groups), share))
     assert values.evaluations == groups
@@ -223,7 +223,7 @@ def test_who_weighs_twice_counts_twice_in_the_mean_and_fourfold_in_its_variance(
 
 
 def test_a_player_drawn_on_one_side_only_gets_the_mean_of_that_side() -> None:
-    """A single coalition holds some players and not the others, and in an additive game either side says all."""
+    """A single coalition holds some players and not the others, and in an additive game either side is enough."""
     amounts = torch.tensor([[3.0, -1.0, 2.0, 0.5]], dtype=torch.float64)
     for seed in range(4):
         assert torch.allclose(Gradient(1)(Additive(amounts), 4, generators(seed)).mean, amounts)

@@ -20,7 +20,7 @@ from tests.valuation.plain_information import PlainInformation
 
 RING, ALONE, CLASSES = 60, 12, 4  # nodes on a ring with chords, nodes without a neighbour
 ROUNDING = (
-    1e-6  # float32 sums over nodes are grouped otherwise in company; entropies, of which all is made, are below 2
+    1e-6  # float32 sums over nodes are grouped otherwise in a batch; entropies, of which all is made, are below 2
 )
 
 

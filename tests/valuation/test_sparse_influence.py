@@ -151,7 +151,7 @@ def stderr(influence: Influence, members: Tensor) -> Tensor:
 
 
 def test_the_standard_error_of_a_sample_by_hand() -> None:
-    """Of four nodes two are drawn, a half of which the sample tells for sure: 4/5 √((1 − 2/4) / 2 · s²)."""
+    """Of four nodes two are drawn, which make a half of the total certain: 4/5 √((1 − 2/4) / 2 · s²)."""
     base = torch.tensor([[2.0, 0.0, 1.0], [0.0, 3.0, -1.0]])
     weight, nothing = torch.tensor([1.0, 2.0, 2.0]), torch.zeros(1, dtype=torch.float64)
     influence = Influence(

@@ -177,7 +177,7 @@ def test_values_with_names_of_their_own_have_cells_of_their_own() -> None:
 
 
 def test_a_setting_belongs_to_one_axis_of_several_values() -> None:
-    """Else a run would not be what its row or its column says."""
+    """Else a run would differ from what its row or its column names."""
     axes = 'rows = "setting"\ncolumns = "model"\n[axes]\nmodel = ["gcn", "gat"]\n'
     message = error_message(axes + 'setting = [{ setting = "a", model = "gin" }, { setting = "b" }]')
     assert message == "mine.toml: axes.setting sets model, which axes.model sets too; leave one out"

@@ -278,7 +278,7 @@ def test_a_released_array_can_still_be_read(synthetic_store):
     assert torch.equal(features, before)
 
 
-def test_a_large_store_says_what_cannot_be_done_with_it(synthetic_store, monkeypatch):
+def test_a_large_store_names_what_cannot_be_done_with_it(synthetic_store, monkeypatch):
     monkeypatch.setattr(stored_graph, "MAX_BYTES_IN_MEMORY", 100)
     monkeypatch.setattr(stored_graph, "MAX_EDGES_AT_ONCE", 100)
     assert isinstance(loading.load(synthetic_store), Store)
