@@ -206,7 +206,7 @@ def test_growth_is_beside_the_plain_one_where_graphs_are_small(act, monkeypatch)
 
 
 def test_a_mean_with_its_deviation_is_one_cell():
-    assert "| 0.5123 ± 0.012 |" in measuring.table([{"nll": {"mean": 0.51234, "std": 0.0123}}])
+    assert "| 0.5123 ± 0.0123 |" in measuring.table([{"nll": {"mean": 0.51234, "std": 0.0123}}])
 
 
 def lines(path: Path) -> list[dict[str, Any]]:
