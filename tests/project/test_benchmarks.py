@@ -31,7 +31,7 @@ estimators, end_to_end = import_module("estimators"), import_module("end_to_end"
 forecast, labelling = import_module("forecast"), import_module("labelling")
 few_labels, few_labels_rules = import_module("few_labels"), import_module("few_labels_rules")
 soft_grid, uneven_labels = import_module("soft_grid"), import_module("uneven_labels")
-limits, mean_field = import_module("limits"), import_module("mean_field")
+limits, mean_field, page = import_module("limits"), import_module("mean_field"), import_module("page")
 together, warm_start = import_module("together"), import_module("warm_start")
 # by its path, since `selection` is a folder of tests
 spec = spec_from_file_location("benchmark_of_selection", Path(training.__file__).with_name("selection.py"))
@@ -216,6 +216,7 @@ def lines(path: Path) -> list[dict[str, Any]]:
 def made_from_rows() -> dict[str, str]:
     """What the commands write, by the names of the pages."""
     return {
+        "benchmarks": page.written(),
         "few-labels": few_labels.written(few_labels.summary(lines(few_labels.ROWS))),
         "few-labels-rules": few_labels_rules.written(lines(few_labels_rules.ROWS)),
         "forecast": forecast.written(lines(forecast.ROWS)),
