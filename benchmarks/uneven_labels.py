@@ -107,11 +107,12 @@ def table(rows: list[dict[str, Any]]) -> str:
     lines = [f"| labels | graph | {' | '.join(METHODS.values())} |", "|---" * (len(METHODS) + 2) + "|"]
     for scheme, graph in sorted(cells, key=lambda key: (SCHEMES.index(key[0]), key[1] == "mean", key[1])):
         cell = cells[scheme, graph]
-        means = [
-            {part: fmean(row[part] for row in cell[name]) for part in ("accuracy", "recall", "error")}
+        shown = [
+            " / ".join(f"{fmean(row[part] for row in cell[name]):.{digits}f}" for part, digits in PARTS.items())
+            if cell[name]
+            else "–"
             for name in METHODS
         ]
-        shown = [f"{mean['accuracy']:.1f} / {mean['recall']:.1f} / {mean['error']:.3f}" for mean in means]
         lines.append(f"| {scheme} | {graph} | {' | '.join(shown)} |")
     return "\n".join(lines)
 

@@ -16,7 +16,7 @@ if TYPE_CHECKING:  # what the package offers; at run time each name is imported 
     from bangs.errors import BangsError, InvalidInput, UnknownName
     from bangs.estimator.classifier import SelfTrainingClassifier
     from bangs.estimator.cross_validation import LabelMask, cross_validate
-    from bangs.estimator.fit_checkpoints import Keeper
+    from bangs.estimator.fit_checkpoints import FitCheckpoints
     from bangs.estimator.node_rows import NodeRows
     from bangs.experiments.experiment import Experiment
     from bangs.experiments.reproduce import reproduce
@@ -96,13 +96,13 @@ __all__ = [
     "Exact",
     "ExactPPR",
     "Experiment",
+    "FitCheckpoints",
     "Game",
     "Generators",
     "Gradient",
     "GraphSAGE",
     "InformationGain",
     "InvalidInput",
-    "Keeper",
     "LabelMask",
     "Labels",
     "Logit",

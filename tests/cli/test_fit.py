@@ -13,6 +13,7 @@ import pytest
 from bangs import SelfTrainingClassifier
 from bangs.cli.fit_messages import final_summary
 from bangs.runs import RunFolder, read_run
+from bangs.runs.checksummed_json import write_checksummed
 from tests.cli.conftest import EXAMPLES
 from tests.cli.invoke import bangs
 from tests.helpers.forking import FORKING
@@ -256,3 +257,15 @@ def hostile(folder: Path, test: bool = False) -> None:
         out = csv.writer(file)
         out.writerow(["source", "target"])
         out.writerows([names[i], names[(i + 2) % 40]] for i in range(40))
+
+
+def test_a_fit_from_before_class_weights_goes_on_where_all_labels_count_alike(tmp_path: Path) -> None:
+    words = ("fit", EXAMPLES / "own-graph", "--out", tmp_path / "out", *QUICK, "--class-weight", "none")
+    assert bangs(*words).code == 0
+    config = read_run(tmp_path / "out").config
+    config["settings"].pop("class_weight", None)
+    write_checksummed(tmp_path / "out" / "config.json", config)
+    assert bangs(*words, "--resume").code == 0
+    again = bangs(*words[:-1], "balanced", "--resume")
+    assert again.code == 2
+    assert "settings.class_weight" in again.err

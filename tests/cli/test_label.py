@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from bangs.cli.table_paths import read_fitted_tables
 from bangs.runs import read_run
 from bangs.runs.checksummed_json import read_checksummed, write_checksummed
 from tests.cli.invoke import bangs
@@ -242,3 +243,12 @@ def test_a_fit_that_names_a_strange_place_gets_a_sentence_that_tells_nothing_of_
         assert result.code == 2
         assert result.err.startswith("bangs: ")
         assert "root" not in result.err + result.out
+
+
+def test_a_fit_from_before_class_weights_is_labelled_without_them(fitted: Path, tmp_path: Path) -> None:
+    content = read_checksummed(fitted / "fit" / "tables.json")
+    assert content is not None
+    assert content["learner"].pop("class_weight") == "auto"
+    write_checksummed(tmp_path / "tables.json", {**content, "path": str(fitted / "graph")})
+    assert read_fitted_tables(tmp_path)[1]["class_weight"] is None
+    assert read_fitted_tables(fitted / "fit")[1]["class_weight"] == "auto"

@@ -52,6 +52,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         (("fit", EXAMPLES / "own-graph", "--out=x", "--epochs=0"), "--epochs"),
         (("fit", "nowhere", "--out=x", "--model=gcm"), "did you mean 'gcn'?"),  # before anything is read
         (("fit", "nowhere", "--out=x", "--model=automatic"), "did you mean 'auto'?"),
+        (("fit", "nowhere", "--out=x", "--class-weight=None"), "class weight 'None' is unknown; did you mean 'none'?"),
         (("predict", "text", "folder"), "'text' is a file; name the folder that `bangs fit` wrote"),
         (("predict", "folder", "folder", "--device=tpu"), "device 'tpu' is unknown"),
         (("report", "missing.jsonl"), "'missing.jsonl' does not exist"),

@@ -17,7 +17,7 @@ from bangs.core.types import Labels, Task, one_hot
 from bangs.errors import Diverged
 from bangs.estimator import candidate_search, candidates, linear
 from bangs.estimator.candidates import linear_candidates, refined, soft_method
-from bangs.estimator.fit_checkpoints import Keeper
+from bangs.estimator.fit_checkpoints import FitCheckpoints
 from bangs.estimator.inference import positions_warning
 from bangs.estimator.linear import LinearTrainer, PropagatedLinear
 from bangs.estimator.members import View
@@ -134,9 +134,9 @@ def test_a_stopped_contest_goes_on_after_the_candidates_that_are_finished(
 
     model = SelfTrainingClassifier(rounds=1, device="cpu")
     with RunFolder.create_or_resume(tmp_path, {}, resume=True) as folder, pytest.raises(KeyboardInterrupt):
-        model.fit(world()[0], keeper=Keeper(folder), tell=stop)
+        model.fit(world()[0], checkpoints=FitCheckpoints(folder), tell=stop)
     with RunFolder.create_or_resume(tmp_path, {}, resume=True) as folder:
-        model.fit(world()[0], keeper=Keeper(folder), observers=[lambda state: rounds.append(state.index)])
+        model.fit(world()[0], checkpoints=FitCheckpoints(folder), observers=[lambda state: rounds.append(state.index)])
         finished = [event["name"] for event in folder.events() if event.get("kind", event.get("event")) == "candidate"]
     assert len(finished) == len(set(finished)) == len(fitted.leaderboard_)
     assert np.array_equal(model.predict_proba(), fitted.predict_proba())

@@ -10,7 +10,7 @@ from torch_geometric.data import Data
 
 from bangs import SelfTrainingClassifier
 from bangs.errors import InvalidInput
-from bangs.estimator.fit_checkpoints import Keeper
+from bangs.estimator.fit_checkpoints import FitCheckpoints
 from bangs.runs import RunFolder
 from bangs.runs.snapshot import Snapshot
 from bangs.selftraining.loop import State
@@ -33,7 +33,9 @@ def fit(folder: Path, stop: int | None = None, data: Data | None = None, **param
 
     model = SelfTrainingClassifier(**QUICK, **params)  # type: ignore[arg-type]
     with RunFolder.create_or_resume(folder, {}, resume=True) as store:
-        return model.fit(few_labels(count=16) if data is None else data, observers=[stop_after], keeper=Keeper(store))
+        return model.fit(
+            few_labels(count=16) if data is None else data, observers=[stop_after], checkpoints=FitCheckpoints(store)
+        )
 
 
 @pytest.mark.parametrize("teacher", ["best", "latest"])
@@ -57,11 +59,15 @@ def test_work_that_was_kept_is_not_done_again(tmp_path: Path) -> None:
     with pytest.raises(Enough):
         fit(tmp_path, stop=2)
     with RunFolder.create_or_resume(tmp_path, {}, resume=True) as store:
-        assert Keeper(store).round == 2
+        assert FitCheckpoints(store).round == 2
     rounds: list[int] = []
     with RunFolder.create_or_resume(tmp_path, {}, resume=True) as store:
         model = SelfTrainingClassifier(**QUICK)  # type: ignore[arg-type]
-        model.fit(few_labels(count=16), observers=[lambda state: rounds.append(state.index)], keeper=Keeper(store))
+        model.fit(
+            few_labels(count=16),
+            observers=[lambda state: rounds.append(state.index)],
+            checkpoints=FitCheckpoints(store),
+        )
     assert rounds == [3]
 
 

@@ -188,7 +188,7 @@ class TestFunctionsOfScikitLearn:
         with routing():
             quiet = model().set_fit_request(edge_index=False)
         assert quiet.get_metadata_routing().fit.requests["edge_index"] is False
-        assert "keeper" not in quiet.get_metadata_routing().fit.requests
+        assert "checkpoints" not in quiet.get_metadata_routing().fit.requests
 
     @pytest.mark.parametrize(
         "call",

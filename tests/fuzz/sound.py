@@ -19,7 +19,7 @@ from torch_geometric.data import Data
 
 from bangs.cli import app
 from bangs.estimator.classifier import SelfTrainingClassifier
-from bangs.estimator.fit_checkpoints import Keeper
+from bangs.estimator.fit_checkpoints import FitCheckpoints
 from bangs.experiments.experiment import Experiment, exam_of
 from bangs.experiments.results import json_lines
 from bangs.graphs.datasets import flickr, lastfm
@@ -228,7 +228,7 @@ def stopped_fit() -> dict[str, bytes]:
     """A fit that was stopped after its second round."""
     with TemporaryDirectory() as place:
         with RunFolder.create_or_resume(place, {"fit": "small"}, resume=False) as run_folder:
-            classifier(2).fit(**few_labels(), keeper=Keeper(run_folder))
+            classifier(2).fit(**few_labels(), checkpoints=FitCheckpoints(run_folder))
         return _contents(Path(place))
 
 

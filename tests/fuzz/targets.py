@@ -12,7 +12,7 @@ from torch_geometric.data import Data
 from bangs.core.graph_checks import check_graph
 from bangs.errors import BangsError
 from bangs.estimator.classifier import SelfTrainingClassifier
-from bangs.estimator.fit_checkpoints import Keeper
+from bangs.estimator.fit_checkpoints import FitCheckpoints
 from bangs.experiments.history_file import History
 from bangs.experiments.results import results_in
 from bangs.experiments.suites.read_suite import read_suite
@@ -157,7 +157,7 @@ def _fit_folder(folder: Path) -> None:
 
 def _resume_fit(folder: Path) -> None:
     with RunFolder.create_or_resume(folder, {"fit": "small"}, resume=True) as store:
-        model = sound.classifier(3).fit(**sound.few_labels(), keeper=Keeper(store))
+        model = sound.classifier(3).fit(**sound.few_labels(), checkpoints=FitCheckpoints(store))
         model.explain(0)
         assert 0 <= model.validation_score_ <= 1
         assert np.isfinite(model.predict_proba()).all()

@@ -10,7 +10,7 @@ from torch_geometric.data import Data
 
 from bangs.errors import InvalidInput
 from bangs.estimator.classifier import SelfTrainingClassifier
-from bangs.estimator.fit_checkpoints import Keeper
+from bangs.estimator.fit_checkpoints import FitCheckpoints
 from bangs.graphs.datasets.synthetic import citation
 from bangs.graphs.edges import EdgeList
 from bangs.graphs.pagerank_push import Push
@@ -127,10 +127,10 @@ def test_a_stopped_fit_goes_on_and_ends_alike(store: Store, tmp_path: Path, devi
 
     whole = classifier(device=device).fit(store)
     with RunFolder.create_or_resume(tmp_path / "run", {}, resume=True) as folder, pytest.raises(Enough):
-        classifier(device=device).fit(store, observers=[see], keeper=Keeper(folder))
+        classifier(device=device).fit(store, observers=[see], checkpoints=FitCheckpoints(folder))
     with RunFolder.create_or_resume(tmp_path / "run", {}, resume=True) as folder:
-        assert Keeper(folder).round == 1
-        again = classifier(device=device).fit(store, keeper=Keeper(folder))
+        assert FitCheckpoints(folder).round == 1
+        again = classifier(device=device).fit(store, checkpoints=FitCheckpoints(folder))
     assert timeless(again.history_) == timeless(whole.history_)
     assert np.array_equal(again.predict_proba(), whole.predict_proba())
     assert torch.equal(again.snapshot_.round_labels, whole.snapshot_.round_labels)
@@ -138,12 +138,12 @@ def test_a_stopped_fit_goes_on_and_ends_alike(store: Store, tmp_path: Path, devi
     with RunFolder.create_or_resume(tmp_path / "run", {}, resume=True) as folder:
         few = store.relabelled(torch.where(torch.arange(120) < 30, store.y, -1))
         with pytest.raises(InvalidInput, match="not those the run in"):
-            classifier().fit(few, keeper=Keeper(folder))
+            classifier().fit(few, checkpoints=FitCheckpoints(folder))
 
 
 def test_batches_that_nobody_asked_for_are_told(store: Store, caplog: pytest.LogCaptureFixture) -> None:
     with caplog.at_level(logging.INFO, "bangs.estimator.parameters"):
-        found = classifier(batches=None).recipe(store=store)[0].trainer
+        found = classifier(batches=None).build_candidates(store=store)[0].trainer
     assert found.batches == Sampling()
     assert "'store' stays on the disk" in caplog.text
 

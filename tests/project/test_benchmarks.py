@@ -300,3 +300,9 @@ def test_the_best_possible_correlation_is_that_of_a_planted_worth():
 def test_the_forecast_study_has_one_row_for_every_seed_and_forecast():
     rows = lines(forecast.ROWS)
     assert len({(row["layers"], row["dataset"], row["seed"], row["forecast"]) for row in rows}) == len(rows)
+
+
+def test_a_table_of_some_methods_leaves_the_cells_of_the_others_empty():
+    cell = {"graph": "cora", "scheme": "20:3", "draw": 0, "accuracy": 71.25, "recall": 70.0, "error": 0.05}
+    lines = uneven_labels.table([{**cell, "method": "none"}, {**cell, "method": "none", "draw": 1}]).splitlines()
+    assert lines[-1] == "| 20:3 | mean | – | 71.2 / 70.0 / 0.050 | – | – |"

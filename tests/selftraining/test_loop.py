@@ -261,7 +261,9 @@ def test_what_every_round_would_see_again_is_calibrated_once(task, teacher, view
     assert len(recorded) == times
     if times == 1:
         # a state that was resumed has forgotten what it saw, and comes to the same
-        resumed = SelfTrainer(QUICK, method).fit(task, SEEDS, resume=lambda learner: replace(states[2], looked=None))
+        resumed = SelfTrainer(QUICK, method).fit(
+            task, SEEDS, resume=lambda learner: replace(states[2], teacher_predictions=None)
+        )
         assert len(recorded) == 2
         assert torch.equal(resumed.prediction.logits, states[-1].prediction.logits)
 

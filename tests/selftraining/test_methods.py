@@ -86,7 +86,7 @@ def test_cagcn_calibrates_by_a_graph_network_and_a_threshold():
 def test_drgst_weighs_corrects_and_rebuilds():
     recipe = method("drgst", BUDGET)
     assert (recipe.weigh, recipe.correct, recipe.memory) == (InformationGain(Dropout()), Transition(), "rebuild")
-    assert method("drgst-dropedge", BUDGET).weigh.look == DropEdges(0.4)
+    assert method("drgst-dropedge", BUDGET).weigh.view == DropEdges(0.4)
 
 
 def test_a_first_model_cannot_rebuild_so_the_latest_teaches():

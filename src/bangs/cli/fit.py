@@ -108,13 +108,15 @@ def fit(
     from bangs.estimator.classifier import SelfTrainingClassifier
     from bangs.graphs.store import Store
     from bangs.training.neighbour_sampling import sampling
+    from bangs.utils.setting_checks import check_name
 
+    check_name("class weight", class_weight, ("auto", "balanced", "none"))
     output = Output(as_json=as_json, quiet=quiet)
     settings = {name: arguments[name] for name in SelfTrainingClassifier().get_params(deep=False) if name in arguments}
     settings["class_weight"] = None if class_weight == "none" else class_weight
     batches = sampling(batch_size, parse_fanout(fanout))
     classifier = SelfTrainingClassifier(**settings, batches=batches, random_state=seed)
-    candidates = classifier.recipe()  # raises on a wrong setting before anything is read
+    candidates = classifier.build_candidates()  # raises on a wrong setting before anything is read
     fitted_tables = FittedTables.of(
         graph,
         {**tables, "scale": scale, "two_labels": validation is not None, "seed": seed},
@@ -127,7 +129,7 @@ def fit(
         output.say(f"· {model} ignores edge weights; only the choice of nodes uses them")
     if isinstance(own_graph.data, Store):
         # raises before anything is written if a store is not supported
-        needed = classifier.recipe(store=own_graph.data)[0].trainer.batches
+        needed = classifier.build_candidates(store=own_graph.data)[0].trainer.batches
         if batches is None and needed is not None:
             classifier.set_params(batches=needed)
             hops = " and ".join("all" if bound < 0 else f"{bound:,}" for bound in needed.fanout)

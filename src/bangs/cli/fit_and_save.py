@@ -14,7 +14,7 @@ from bangs.cli.console import Output, Rounds
 from bangs.cli.fit_messages import round_line, tell_candidate
 from bangs.cli.table_paths import FittedTables
 from bangs.estimator.classifier import SelfTrainingClassifier
-from bangs.estimator.fit_checkpoints import Keeper
+from bangs.estimator.fit_checkpoints import FitCheckpoints
 from bangs.estimator.model_file import save
 from bangs.estimator.saved_parameters import to_json
 from bangs.graphs import splits, tables
@@ -69,23 +69,25 @@ def _fit(
     folder: RunFolder, graph: tables.UserGraph, classifier: SelfTrainingClassifier, output: Output
 ) -> dict[str, Any]:
     """Fit, from the last checkpoint of an earlier attempt, and write every file."""
-    keeper = Keeper(folder)
-    if keeper.round is not None:
-        output.say(f"continuing after round {keeper.round}")
+    checkpoints = FitCheckpoints(folder)
+    if checkpoints.round is not None:
+        output.say(f"continuing after round {checkpoints.round}")
     data, split = graph.data, graph.split
     if not isinstance(data, Store):  # a store includes its split
         data = copy(data).update({"class_names": graph.classes})  # for notes that name classes
         data = data if split is None else splits.mark(data, split)
     test = torch.zeros(data.num_nodes, dtype=torch.bool) if split is None else split.test[0]
-    if len(classifier.recipe(store=data if isinstance(data, Store) else None)) > 1:
-        classifier.fit(data, names=graph.ids, keeper=keeper, tell=partial(tell_candidate, output))
+    if len(classifier.build_candidates(store=data if isinstance(data, Store) else None)) > 1:
+        classifier.fit(data, names=graph.ids, checkpoints=checkpoints, tell=partial(tell_candidate, output))
     else:
         with Rounds(output, "round by round", classifier.rounds or 0) as view:
-            classifier.fit(data, names=graph.ids, observers=[lambda state: view.tell(round_line(state))], keeper=keeper)
+            classifier.fit(
+                data, names=graph.ids, observers=[lambda state: view.tell(round_line(state))], checkpoints=checkpoints
+            )
     classifier.classes_ = np.array(graph.classes)[classifier.classes_]
     output.notes([*classifier.notes_, f"trained with {counted(classifier.threads_, 'thread')}"])
     truth = labels_of_test_nodes(graph.data.y, graph.classes, classifier, test)
-    result = fit_result(classifier, truth, keeper.seconds)
+    result = fit_result(classifier, truth, checkpoints.seconds)
     output.say("writing predictions, reasons and the page")
     _write(folder, classifier, truth, result)
     return result
@@ -111,6 +113,9 @@ def _config(name: str, graph: tables.UserGraph, classifier: SelfTrainingClassifi
     params = classifier.get_params(deep=False)
     recipe = {"model", "method", "features", "selector", "calibrator"}
     stored = isinstance(graph.data, Store)
+    left_out = recipe | {"random_state", "device"}
+    if params["class_weight"] is None:  # fits of earlier versions did without it, and go on
+        left_out.add("class_weight")
     return {
         "command": "fit",
         "graph": {
@@ -122,9 +127,7 @@ def _config(name: str, graph: tables.UserGraph, classifier: SelfTrainingClassifi
             **({"stored": True} if stored else {}),
         },
         "parts": {name: str(params[name]) for name in sorted(recipe)},
-        "settings": {
-            name: to_json(value) for name, value in params.items() if name not in recipe | {"random_state", "device"}
-        },
+        "settings": {name: to_json(value) for name, value in params.items() if name not in left_out},
         "seed": classifier.random_state,
         "columns": graph.columns.to_dict(),
         "split": graph.split is not None,

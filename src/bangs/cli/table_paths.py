@@ -72,10 +72,9 @@ def read_fitted_tables(folder: Path) -> tuple[FittedTables, dict[str, Any]]:
     try:
         path, *labels = [_resolve(folder, name) for name in (content["path"], *content["labels"])]
         options = {str(name): _option(str(name), value) for name, value in content["options"].items()}
-        parameters = {
-            str(name): saved_parameters.from_json(name, value, {}) for name, value in content["learner"].items()
-        }
-        SelfTrainingClassifier(**parameters).recipe()
+        learner = {"class_weight": None, **content["learner"]}  # fits of earlier versions had no class weights
+        parameters = {str(name): saved_parameters.from_json(name, value, {}) for name, value in learner.items()}
+        SelfTrainingClassifier(**parameters).build_candidates()
     except (BangsError, AttributeError, LookupError, TypeError, ValueError) as error:
         raise InvalidInput(f"'{file}' is not as `bangs fit` writes it ({error}); give the tables instead") from error
     for missing in (path, *labels):

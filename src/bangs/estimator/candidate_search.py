@@ -12,7 +12,7 @@ from bangs.calibration.calibrators import Calibrator
 from bangs.core.types import Task
 from bangs.errors import Diverged
 from bangs.estimator.candidates import Candidate
-from bangs.estimator.fit_checkpoints import Keeper
+from bangs.estimator.fit_checkpoints import FitCheckpoints
 from bangs.estimator.folds import Folds, held_out_labels, label_log_probs, label_weights
 from bangs.estimator.members import FoldRecorder, Member, View
 from bangs.estimator.stacking import (
@@ -93,7 +93,9 @@ class CandidateSearch:
     tell: Callable[[Progress], None] | None = None
     refine: Callable[[Sequence[Candidate]], list[Candidate]] | None = None  # what else to try, given the best first
 
-    def __call__(self, candidates: Sequence[Candidate], observers: Sequence[Observer], keep: Keeper | None) -> Ensemble:
+    def __call__(
+        self, candidates: Sequence[Candidate], observers: Sequence[Observer], checkpoints: FitCheckpoints | None
+    ) -> Ensemble:
         """Fit the candidates in their order, until the time limit, and average them.
 
         After the last linear one, the refined ones come next. A candidate that diverges is left out.
@@ -116,12 +118,12 @@ class CandidateSearch:
                 leader_name = "" if leader is None else leader.name
                 count = number + len(queue) + to_refine
                 self.tell(Progress(candidate.name, number, count, leader_name, accuracy, seconds))
-            fitted = None if keep is None else keep.finished(candidate)
+            fitted = None if checkpoints is None else checkpoints.finished(candidate)
             if fitted is None:
                 try:
-                    fitted = self._fit(candidate, members, observers, keep, start)
-                    if keep is not None and len(candidates) > 1:
-                        keep.done(candidate, *fitted)
+                    fitted = self._fit(candidate, members, observers, checkpoints, start)
+                    if checkpoints is not None and len(candidates) > 1:
+                        checkpoints.save_member(candidate, *fitted)
                 except Diverged:
                     if not members and not queue:
                         raise
@@ -139,18 +141,18 @@ class CandidateSearch:
         candidate: Candidate,
         members: Sequence[Member],
         observers: Sequence[Observer],
-        keep: Keeper | None,
+        checkpoints: FitCheckpoints | None,
         search_start: float,
     ) -> tuple[Member, str]:
         task, start = self.tasks[candidate.view], time.perf_counter()
         rule = "likelihood" if self.folds.runs > 1 else "accuracy"
         recorder = FoldRecorder(self.labels, self.class_weights, self.calibrate, rule, self.store_reference)  # type: ignore[arg-type]
         leader = self._leader(members)
-        resume = None if keep is None or candidate.is_linear else keep.resume(candidate, task, recorder)
+        resume = None if checkpoints is None or candidate.is_linear else checkpoints.resume(candidate, task, recorder)
 
         def save_round(state: State) -> None:
-            if keep is not None and not candidate.is_linear:
-                keep.keep(candidate, state, recorder)
+            if checkpoints is not None and not candidate.is_linear:
+                checkpoints.save_round(candidate, state, recorder)
 
         def stop(state: State) -> None:
             if leader is not None and not candidate.is_linear and self.folds.has_held_out:

@@ -27,7 +27,7 @@ from bangs.estimator.class_weights import check_class_weight
 from bangs.estimator.edge_inputs import as_pandas, is_table, named_nodes, row_names
 from bangs.estimator.explanation import Explanation, count_models, explain
 from bangs.estimator.feature_scaling import FeatureScaling
-from bangs.estimator.fit_checkpoints import Keeper
+from bangs.estimator.fit_checkpoints import FitCheckpoints
 from bangs.estimator.fitted_attributes import (
     FittedAttributes,
     fitted_members,
@@ -166,7 +166,7 @@ class SelfTrainingClassifier(FittedAttributes, ClassifierMixin, BaseEstimator): 
         "edge_weight": True,
         "names": True,
         "observers": UNUSED,
-        "keeper": UNUSED,
+        "checkpoints": UNUSED,
         "tell": UNUSED,
     }
     __metadata_request__predict: ClassVar = {"edge_index": True, "edge_weight": True, "names": True}
@@ -183,7 +183,7 @@ class SelfTrainingClassifier(FittedAttributes, ClassifierMixin, BaseEstimator): 
         edge_weight: Any = None,
         names: Any = None,
         observers: Sequence[Observer] = (),
-        keeper: Keeper | None = None,
+        checkpoints: FitCheckpoints | None = None,
         tell: Callable[[Progress], None] | None = None,
     ) -> Self:
         """Learn from features X [N, F], labels y [N] and edges [2, E]; or from a PyG `Data`, `NodeRows` or a `Store`.
@@ -195,7 +195,7 @@ class SelfTrainingClassifier(FittedAttributes, ClassifierMixin, BaseEstimator): 
         `predict` does the same; see `scale` for arrays. A `Store` of more than 1 GiB stays on the disk and is
         read in batches, by default those of `Sampling()`; the fitted model then refers to it. `names` are the names of
         the nodes, if X has none. Observers are called with the state of every round, `tell` before every candidate. A
-        `Keeper` saves the rounds in a folder, from which a fit that was stopped or killed continues.
+        `FitCheckpoints` saves the rounds in a folder, from which a fit that was stopped or killed continues.
         """
         seed, device = self._seed(), choose_device(self.device)
         inputs = prepare(
@@ -220,7 +220,7 @@ class SelfTrainingClassifier(FittedAttributes, ClassifierMixin, BaseEstimator): 
             data.graph.x = self.scaling_(data.graph.x)
         bare = inputs.columns is not None and inputs.columns.structural is not None
         graph = data.graph if store is None else None
-        candidates = self.recipe(graph, data.labels, store, bare=bare)
+        candidates = self.build_candidates(graph, data.labels, store, bare=bare)
         defaults = SelfTrainingClassifier().get_params(deep=False)
         idle = without_effect(self._settings(bare), defaults, as_calibrator(self.calibrator), graph, data.labels, store)
         self.threads_ = thread_count(len(data.labels)) if store is None else torch.get_num_threads()
@@ -233,8 +233,8 @@ class SelfTrainingClassifier(FittedAttributes, ClassifierMixin, BaseEstimator): 
                 *([self.scaling_.note] if self.scaling_ is not None and self.scale == "auto" else ()),
                 *(f"the setting {name} makes no difference to this fit" for name in idle),
             ]
-            if keeper is not None:
-                keeper.begin(next(iter(tasks.values())))
+            if checkpoints is not None:
+                checkpoints.begin(next(iter(tasks.values())))
             # where the user chose a model or a method, no other one is tried
             chosen = self.method != "auto" or len(candidates) < 2
             refine = None if chosen else partial(refined, rounds=self.rounds, labels=data.labels)
@@ -250,11 +250,11 @@ class SelfTrainingClassifier(FittedAttributes, ClassifierMixin, BaseEstimator): 
                 tell,
                 refine,
             )
-            ensemble = search(candidates, observers, keeper)
+            ensemble = search(candidates, observers, checkpoints)
             self._set_attributes(inputs, seed, data, ensemble, search.store_reference, tasks)
         return self
 
-    def recipe(
+    def build_candidates(
         self, graph: Any = None, labels: Tensor | None = None, store: Store | None = None, *, bare: bool = False
     ) -> list[Candidate]:
         """What a fit tries on a graph with labels long [N], -1 = unknown; checks every parameter.

@@ -1,4 +1,4 @@
-"""Keeper: saves the rounds and the finished candidates of a fit in a run folder, and resumes from them."""
+"""FitCheckpoints: saves the rounds and the finished candidates of a fit in a run folder, and resumes from them."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -12,14 +12,14 @@ from bangs.runs.resume import Part, Restore, SavedRounds
 from bangs.selftraining.loop import State
 
 
-class Keeper:
+class FitCheckpoints:
     """Saves the state of every round, the recorder, and the candidates that are finished.
 
     Give it to `SelfTrainingClassifier.fit`. A fit whose folder holds rounds continues after the last of them, with the
     same result as an uninterrupted fit:
 
         with RunFolder.create_or_resume("out", {"my": "settings"}, resume=True) as folder:
-            model.fit(data, keeper=Keeper(folder))
+            model.fit(data, checkpoints=FitCheckpoints(folder))
     """
 
     def __init__(self, folder: RunFolder):
@@ -70,12 +70,12 @@ class Keeper:
             recorder.restore(*self._rounds.part("record"), task)
             return self._rounds.state()
 
-    def keep(self, candidate: Candidate, state: State, recorder: FoldRecorder) -> None:
+    def save_round(self, candidate: Candidate, state: State, recorder: FoldRecorder) -> None:
         """Save the round; once this returns, a crash cannot lose it."""
         self._rounds.note(state, candidate=candidate.name)
         self._save(state, {"record": recorder.to_plain()}, state.index, candidate.name)
 
-    def done(self, candidate: Candidate, member: Member, standing: str) -> None:
+    def save_member(self, candidate: Candidate, member: Member, standing: str) -> None:
         """Save a finished candidate."""
         tensors, facts = member.to_plain()
         self._members[candidate.name] = tensors, {**facts, "standing": standing}

@@ -112,7 +112,9 @@ class State:
     adoption: Adoption | None = None
     seconds: dict[str, float] = field(default_factory=dict)
     rejected: tuple[int, ...] = ()  # runs whose student diverged; their round was undone
-    looked: tuple[Prediction, Prediction] | None = None  # raw and calibrated, if the next round sees the same
+    teacher_predictions: tuple[Prediction, Prediction] | None = (
+        None  # raw and calibrated, if the next round sees the same
+    )
 
     @property
     def validation(self) -> Tensor:
@@ -171,7 +173,7 @@ class SelfTrainer:
         rng = rng.at("round", index)
 
         with _timed(seconds, "calibrate"):
-            raw, prediction = state.looked or self._predict(state, task, rng)
+            raw, prediction = state.teacher_predictions or self._predict(state, task, rng)
         with _timed(seconds, "select"):
             base = state.labels if method.memory == "accumulate" else task.given
             pool = self._pool(task, base if method.memory == "rebuild" else state.labels)
@@ -221,7 +223,7 @@ class SelfTrainer:
             ),
             seconds=seconds,
             rejected=_indices(rejected),
-            looked=(raw, prediction) if self._same_every_round else None,
+            teacher_predictions=(raw, prediction) if self._same_every_round else None,
         )
 
     @property

@@ -25,11 +25,11 @@ class InformationGain:
         b_i = H(mean_t p_i^t) − mean_t H(p_i^t) ≥ 0,    w_i = (b_i + ε) / (beta · mean_j (b_j + ε)),
 
     where p^t is the t-th of `passes` predictions of the teacher and j runs over the labelled nodes, given ones too, so
-    the mean weight is 1/beta. `look` is the view of a pass: `Dropout()`, at the rate the model was trained with,
+    the mean weight is 1/beta. `view` is that of a pass: `Dropout()`, at the rate the model was trained with,
     `Dropout(rate)`, or `DropEdges(rate)`.
     """
 
-    look: ModelView = field(default_factory=Dropout)
+    view: ModelView = field(default_factory=Dropout)
     passes: int = 100
     beta: float = 1 / 3
 
@@ -38,7 +38,7 @@ class InformationGain:
         check_number("InformationGain.beta", self.beta, within="(0, inf)")
 
     def __call__(self, round: Round, labels: Labels) -> Tensor:
-        gain = information_gain(round.teacher, round.graph, self.look, self.passes, round.rng.at("gain"))
+        gain = information_gain(round.teacher, round.graph, self.view, self.passes, round.rng.at("gain"))
         gain = torch.where(labels.known, gain + EPSILON, 0.0)
         mean = gain.sum(1, keepdim=True) / labels.known.sum(1, keepdim=True)
         return (gain / (self.beta * mean)).to(labels.weight.dtype)
