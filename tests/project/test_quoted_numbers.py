@@ -98,8 +98,11 @@ def test_the_speed_of_its_guide() -> None:
     run = row("end_to_end")
     found.append([run["plain_cpu_seconds"], run["bangs_cpu_seconds"], run["cpu_ratio"]])
     found += [[row("gpu_runs", teacher=teacher)["seconds"]] for teacher in ("best", "latest")]
-    *told, _, million = [quantities(" ".join(cells)) for cells in lines("docs/performance.md", "", "\n## ")[2:]]
+    *told, comparison, million = [
+        quantities(" ".join(cells)) for cells in lines("docs/performance.md", "", "\n## ")[2:]
+    ]
     assert told == [pytest.approx(numbers, rel=0.03) for numbers in found]
+    assert comparison == quantities(file("gpu_runs")["remark"])
     assert million == pytest.approx([file("million")["seconds"], row("million", round=3)["peak_bytes"]], rel=0.03)
 
 
