@@ -171,16 +171,10 @@ def table(rows: Sequence[Mapping[str, Any]]) -> str:
     columns = list(dict.fromkeys(key for row in rows for key in row))
     cells = [[_spell(column, row.get(column)) for column in columns] for row in rows]
     widths = [max(len(column), *(len(line[i]) for line in cells)) for i, column in enumerate(columns)]
-    words = [any(isinstance(row.get(column), str) for row in rows) for column in columns]  # left, numbers right
-    rule = ["-" * width if word else "-" * (width - 1) + ":" for width, word in zip(widths, words, strict=True)]
-    return "\n".join(
-        "| "
-        + " | ".join(
-            f"{cell:{'<' if word else '>'}{width}}" for cell, width, word in zip(line, widths, words, strict=True)
-        )
-        + " |"
-        for line in [columns, rule, *cells]
-    )
+    sides = ["<" if any(isinstance(row.get(column), str) for row in rows) else ">" for column in columns]
+    rule = ["-" * width if side == "<" else "-" * (width - 1) + ":" for width, side in zip(widths, sides, strict=True)]
+    form = "| " + " | ".join(f"{{:{side}{width}}}" for side, width in zip(sides, widths, strict=True)) + " |"
+    return "\n".join(form.format(*line) for line in [columns, rule, *cells])
 
 
 def page(title: str, command: str, *parts: str) -> str:
@@ -207,7 +201,7 @@ def _spell(column: str, value: Any) -> str:
         return ""
     if isinstance(value, Mapping):
         return f"{value['mean']:.4g} ± {value['std']:.4g}"
-    if isinstance(value, str | bool):
+    if isinstance(value, bool) or not isinstance(value, int | float):
         return str(value)
     if column.endswith("_bytes"):
         return f"{value / 2**20:,.0f} MiB" if value >= 2**20 else f"{value / 2**10:,.0f} KiB"

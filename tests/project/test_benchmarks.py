@@ -2,6 +2,7 @@
 
 import json
 import sys
+import tomllib
 from importlib import import_module
 from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
@@ -233,6 +234,11 @@ def test_every_page_of_results_is_what_its_command_writes() -> None:
     made = made_from_rows()
     assert pages.keys() == made.keys()
     assert [name for name in pages if pages[name] != made[name]] == []
+
+
+def test_every_file_of_measured_rows_is_on_the_page_of_benchmarks() -> None:
+    files = [part["file"] for part in tomllib.loads(page.WORDS.read_text())["part"] if "file" in part]
+    assert sorted(files) == sorted(path.stem for path in page.ROWS.iterdir())
 
 
 def test_a_peer_that_did_not_run_has_its_line_in_the_table() -> None:
