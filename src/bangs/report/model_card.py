@@ -8,6 +8,7 @@ from bangs.core.intervals import in_percent
 from bangs.report.headline import optimism
 from bangs.report.leaderboard import HEAD, averaged, leaderboard
 from bangs.report.page import environment as templates
+from bangs.utils.text import percent
 
 
 def model_card(config: Mapping[str, Any], result: Mapping[str, Any], environment: Mapping[str, Any]) -> str:
@@ -27,7 +28,7 @@ def model_card(config: Mapping[str, Any], result: Mapping[str, Any], environment
         features=_features(config["columns"]),
         optimism=optimism(result),
         count="{:,}".format,
-        share="{:.1%}".format,
+        share=percent,
         in_percent=in_percent,
         escape=escape,
         join=_join,
