@@ -157,7 +157,7 @@ MISTAKES: dict[str, tuple[Callable[[], object], list[str]]] = {
         lambda: Trainer().fit(task(), task().given, Streams((1,))),
         ["1 random streams for 2 runs", "one per run"],
     ),
-    "a model by name": (lambda: Trainer(model="gcn"), ["Trainer.model", "GCN(hidden=64)", "'gcn'", "presets.trainer"]),
+    "a model by name": (lambda: Trainer(model="gcn"), ["Trainer.model", "GCN(hidden=64)", "'gcn'"]),
     "no epochs": (lambda: Trainer(epochs=0), ["Trainer.epochs must be at least 1", "got 0"]),
     "no patience": (lambda: Trainer(patience=0), ["Trainer.patience must be at least 1", "got 0"]),
     "epochs in words": (lambda: Trainer(epochs="many"), ["Trainer.epochs must be a whole number", "got 'many'"]),
