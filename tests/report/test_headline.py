@@ -122,7 +122,7 @@ def test_the_accuracy_of_an_average_stands_without_that_of_one_of_its_models(run
         notes = [figure["note"] for figure in headline(shown)["figures"]]
         assert sum("without pseudo-labels" in note for note in notes) == count
         assert card(shown).count("without pseudo-labels") == count
-    assert "chose the weights of the models, so their accuracy is a little optimistic" in headline(average)["protocol"]
+    assert "the same labels chose the weights of the models, which raises it" in headline(average)["protocol"]
 
 
 def test_the_card_counts_an_undirected_edge_once(run_data: RunData) -> None:

@@ -14,19 +14,14 @@ def headline(run_data: RunData) -> dict[str, Any]:
     return _of_fit(run_data) if run_data.kind == "fit" else _of_run(run_data)
 
 
-def optimism(result: Mapping[str, Any]) -> str:
-    """Why the validation accuracy of a fit is optimistic, as the end of a sentence about these nodes."""
+def accuracy_bias(result: Mapping[str, Any]) -> str:
+    """Why the validation accuracy of a fit is biased, as the end of a sentence about these nodes."""
     if result.get("folds"):
-        chose = (
-            "the weights of the models"
-            if len(result.get("leaderboard", [])) > 1
-            else "the round"
-            if result["rounds"]
-            else "when training stopped"
-        )
+        several = len(result.get("leaderboard", [])) > 1
+        chose = "the weights of the models" if several else "the round" if result["rounds"] else "when training stopped"
         return (
-            f"these labels were held out from the models that predict them here, but chose {chose}, so their accuracy "
-            "is a little optimistic"
+            "these labels were held out from the models that predict them here. Such a model learned fewer labels, "
+            f"which lowers the accuracy; the same labels chose {chose}, which raises it"
         )
     if result["rounds"]:
         return "they chose the round, so their accuracy is optimistic"
@@ -81,14 +76,14 @@ def _lead(result: Mapping[str, Any]) -> str:
 
 
 def _protocol(result: Mapping[str, Any]) -> str:
-    optimistic = optimism(result)
+    bias = accuracy_bias(result)
     chosen = (
-        f"{optimistic[0].upper()}{optimistic[1:]}"
+        f"{bias[0].upper()}{bias[1:]}"
         if result.get("folds")
         else f"The model is that of round {result['chosen']} of {result['rounds']}, which did best on the validation "
-        f"nodes; {optimistic}"
+        f"nodes; {bias}"
         if result["rounds"]
-        else f"The validation nodes were held back from learning; {optimistic}"
+        else f"The validation nodes were held back from learning; {bias}"
     )
     test = (
         "test nodes were used for nothing else."
