@@ -52,7 +52,7 @@ format: $(READY) ## put every file into the house style
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
-bench: $(READY) ## ratios against plain implementations, side by side; docs/performance.md has the whole list
+bench: $(READY) ## ratios against plain implementations, side by side; docs/results/benchmarks.md has the whole list
 	$(BIN)/python benchmarks/training.py --presets paper
 	$(BIN)/python benchmarks/selection.py --cases cora lastfm
 	$(BIN)/python benchmarks/estimators.py --reference 40

@@ -75,7 +75,7 @@ def main() -> None:
         **{f"least_seconds_{limit}": value for limit, value in seconds.items()},
         "times_the_least": spent.cpu_seconds / max(seconds["arithmetic"], seconds["cache"]),
     }
-    shares = _profile(act)
+    shares = [{"operation": operation, "share": share} for operation, share in _profile(act).items()]
     limits = {
         "copy in cache, GB/s": cached / 1e9,
         "copy in memory, GB/s": memory / 1e9,
@@ -83,7 +83,7 @@ def main() -> None:
     }
     show([row], args.json, limits=limits, shares=shares)
     if not args.json:
-        print(table([{"operation": operation, "share": share} for operation, share in shares.items()]))
+        print(table(shares))
 
 
 def _copy(numbers: int) -> float:

@@ -5,6 +5,7 @@ import ctypes
 import json
 import platform
 import resource
+import shlex
 import statistics
 import sys
 import time
@@ -19,6 +20,7 @@ from torch_geometric.data import Data
 
 from bangs.errors import DataUnavailable
 from bangs.graphs.datasets import loading
+from bangs.utils.git_version import describe
 
 # the graphs on which defaults are chosen
 DEVELOPMENT = (
@@ -169,11 +171,10 @@ def table(rows: Sequence[Mapping[str, Any]]) -> str:
     columns = list(dict.fromkeys(key for row in rows for key in row))
     cells = [[_spell(column, row.get(column)) for column in columns] for row in rows]
     widths = [max(len(column), *(len(line[i]) for line in cells)) for i, column in enumerate(columns)]
-    rule = ["-" * (width - 1) + ":" for width in widths]
-    return "\n".join(
-        "| " + " | ".join(cell.rjust(width) for cell, width in zip(line, widths, strict=True)) + " |"
-        for line in [columns, rule, *cells]
-    )
+    sides = ["<" if any(isinstance(row.get(column), str) for row in rows) else ">" for column in columns]
+    rule = ["-" * width if side == "<" else "-" * (width - 1) + ":" for width, side in zip(widths, sides, strict=True)]
+    form = "| " + " | ".join(f"{{:{side}{width}}}" for side, width in zip(sides, widths, strict=True)) + " |"
+    return "\n".join(form.format(*line) for line in [columns, rule, *cells])
 
 
 def page(title: str, command: str, *parts: str) -> str:
@@ -182,10 +183,12 @@ def page(title: str, command: str, *parts: str) -> str:
     return "\n\n".join([f"# {title}", made, *parts]) + "\n"
 
 
-def machine() -> dict[str, str]:
-    """Where a figure was measured."""
+def machine() -> dict[str, str | None]:
+    """What was measured, and where."""
+    command = shlex.join(["python", *(word for word in sys.argv if word != "--json")])
     device = torch.cuda.get_device_name() if torch.cuda.is_available() else f"CPU, {torch.get_num_threads()} threads"
-    return {"device": device, "torch": torch.__version__, "python": platform.python_version()}
+    versions = {"torch": torch.__version__, "python": platform.python_version()}
+    return {"command": command, "commit": describe(), "device": device, **versions}
 
 
 def _wait() -> None:
@@ -197,7 +200,18 @@ def _spell(column: str, value: Any) -> str:
     if value is None:
         return ""
     if isinstance(value, Mapping):
-        return f"{value['mean']:.4g} ± {value['std']:.2g}"
+        return f"{value['mean']:.4g} ± {value['std']:.4g}"
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return str(value)
     if column.endswith("_bytes"):
-        return f"{value / 2**20:,.0f} MiB"
-    return f"{value:.4g}" if isinstance(value, float) else str(value)
+        return f"{value / 2**20:,.0f} MiB" if value >= 2**20 else f"{value / 2**10:,.0f} KiB"
+    if "seconds" in column:
+        return f"{_number(value)} s" if value >= 1 else f"{1000 * value:.4g} ms"
+    return _number(value)
+
+
+def _number(value: float) -> str:
+    """Four digits of a fraction, and all of a whole number."""
+    if isinstance(value, int):
+        return f"{value:,}"
+    return f"{value:,.1f}" if value >= 1000 else f"{value:.4g}"

@@ -37,6 +37,7 @@ assert completed("bangs pre") == ["predict"]
 assert completed("bangs run --see") == ["--seeds"]
 for name in NAMES:
     assert "Example" in output_of(name, "-h") == output_of(name, "--help"), name
+    assert "<bool>" not in output_of(name, "-h"), name
     assert "--nonsense" in output_of(name, "--nonsense"), name
 """
 

@@ -168,7 +168,7 @@ def test_the_last_words_say_what_self_training_did(adopted: int, tried: int, fir
     validation |= {"error_after": 0.1, "error_interval": [0.0, 0.3]}
     result = {"nodes": 300, "given": 22, "held": 8, "chosen": 3, "adopted": adopted, "adopted_in_all": tried}
     result |= {"folds": False, "leaderboard": [], "largest_share": 0.3, "no_better_than_chance": False}
-    result |= {"rounds": 3}
+    result |= {"rounds": 3, "soft": False}
     lines = final_summary({**result, "validation": validation, "test": None}, Path("out")).splitlines()
     assert lines[0].endswith(first)
     assert lines[1].endswith("; they chose the round, so their accuracy is optimistic")
@@ -176,7 +176,7 @@ def test_the_last_words_say_what_self_training_did(adopted: int, tried: int, fir
         line = final_summary({**result, "validation": validation, "test": None, **other}, Path("out")).splitlines()[1]
         assert "chose the round" not in line
         assert words in line
-    assert lines[1].startswith("accuracy 100.0% on 8 labels the models had not learned (95 % interval 68.0% to 100.0%")
+    assert lines[1].startswith("accuracy 100.0% on 8 held-out labels (95 % interval 68.0% to 100.0%")
     doubtful = {**result, "validation": validation, "test": None, "no_better_than_chance": True}
     warned = final_summary(doubtful, Path("out"))
     assert "warning: always predicting the largest class might be as good" in warned

@@ -2,6 +2,7 @@
 
 import json
 import sys
+import tomllib
 from importlib import import_module
 from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
@@ -31,7 +32,7 @@ estimators, end_to_end = import_module("estimators"), import_module("end_to_end"
 forecast, labelling = import_module("forecast"), import_module("labelling")
 few_labels, few_labels_rules = import_module("few_labels"), import_module("few_labels_rules")
 soft_grid, uneven_labels = import_module("soft_grid"), import_module("uneven_labels")
-limits, mean_field = import_module("limits"), import_module("mean_field")
+limits, mean_field, page = import_module("limits"), import_module("mean_field"), import_module("page")
 together, warm_start = import_module("together"), import_module("warm_start")
 # by its path, since `selection` is a folder of tests
 spec = spec_from_file_location("benchmark_of_selection", Path(training.__file__).with_name("selection.py"))
@@ -206,7 +207,7 @@ def test_growth_is_beside_the_plain_one_where_graphs_are_small(act, monkeypatch)
 
 
 def test_a_mean_with_its_deviation_is_one_cell():
-    assert "| 0.5123 ± 0.012 |" in measuring.table([{"nll": {"mean": 0.51234, "std": 0.0123}}])
+    assert "| 0.5123 ± 0.0123 |" in measuring.table([{"nll": {"mean": 0.51234, "std": 0.0123}}])
 
 
 def lines(path: Path) -> list[dict[str, Any]]:
@@ -216,6 +217,7 @@ def lines(path: Path) -> list[dict[str, Any]]:
 def made_from_rows() -> dict[str, str]:
     """What the commands write, by the names of the pages."""
     return {
+        "benchmarks": page.written(),
         "few-labels": few_labels.written(few_labels.summary(lines(few_labels.ROWS))),
         "few-labels-rules": few_labels_rules.written(lines(few_labels_rules.ROWS)),
         "forecast": forecast.written(lines(forecast.ROWS)),
@@ -232,6 +234,11 @@ def test_every_page_of_results_is_what_its_command_writes() -> None:
     made = made_from_rows()
     assert pages.keys() == made.keys()
     assert [name for name in pages if pages[name] != made[name]] == []
+
+
+def test_every_file_of_measured_rows_is_on_the_page_of_benchmarks() -> None:
+    files = [part["file"] for part in tomllib.loads(page.WORDS.read_text())["part"] if "file" in part]
+    assert sorted(files) == sorted(path.stem for path in page.ROWS.iterdir())
 
 
 def test_a_peer_that_did_not_run_has_its_line_in_the_table() -> None:

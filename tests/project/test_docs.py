@@ -35,7 +35,6 @@ GUIDES = (
     "labelling",
 )
 FOR_CONTRIBUTORS = {"ARCHITECTURE.md", "CONTRIBUTING.md", "CHANGELOG.md"}
-MEASURED = {"reproduction.md", "benchmarks.md"}  # pages of tables; so are all in docs/results
 FOLDERS = (ROOT, ROOT / "docs", ROOT / "docs" / "results")
 PAGES = sorted(path.relative_to(ROOT) for folder in FOLDERS for path in folder.glob("*.md"))
 
@@ -124,20 +123,8 @@ def test_the_repr_of_a_method_is_python_with_public_names(name: str) -> None:
 
 
 def test_the_docs_stay_short() -> None:
-    pages = [path for path in (ROOT / "docs").glob("*.md") if path.name not in MEASURED]
+    pages = [path for path in (ROOT / "docs").glob("*.md") if path.name != "reproduction.md"]  # a command writes it
     assert sum(len(path.read_text().split()) for path in pages) <= 20_000
-
-
-def test_the_accuracies_of_the_readme_are_those_of_the_rows() -> None:
-    told = dict(re.findall(r"^\| (GCN alone|CPL|BANGS) \| (.*) \|$", (ROOT / "README.md").read_text(), re.M))
-    page = (ROOT / "docs" / "reproduction.md").read_text().split("## Main comparison")[1].split("\n## ")[0]
-    places = ("Cora", "CiteSeer", "PubMed", "LastFM Asia, 5 countries", "Amazon Computers")
-    rows = [re.search(rf"^\| {place} \| ours, validation \| (.*) \|$", page, re.M) for place in places]
-    cells = [[float(re.search(r"\d+\.\d+", cell)[0]) for cell in row[1].split("|")] for row in rows]  # type: ignore[index]
-    for name, column in {"GCN alone": 0, "CPL": 5, "BANGS": 6}.items():
-        assert [float(cell) for cell in told[name].split("|")] == pytest.approx(
-            [row[column] for row in cells], abs=0.051
-        )
 
 
 def links(page: Path) -> list[tuple[Path, str]]:

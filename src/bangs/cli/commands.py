@@ -51,7 +51,11 @@ def load(name: str) -> Any:
     """Import a command with its options."""
     single = typer.Typer(add_completion=False, rich_markup_mode="rich", context_settings=HELP_OPTIONS)
     single.command(name)(getattr(import_module(f"bangs.cli.{name}"), name))
-    return typer.main.get_command(single)
+    command: Any = typer.main.get_command(single)
+    for param in command.get_params(typer.Context(command, **HELP_OPTIONS)):
+        if getattr(param, "is_flag", False):
+            param.metavar = ""  # the help would show <bool>, as if a value followed
+    return command
 
 
 def memory_advice() -> str:

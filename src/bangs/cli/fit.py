@@ -24,13 +24,18 @@ def fit(
     out: Annotated[Path, typer.Option(help="the folder to write")],
     tables: dict[str, Any],
     labels: Annotated[
-        Path | None, typer.Option(help="the labels.csv of `bangs label`: its labels are added to those of the tables")
+        Path | None,
+        typer.Option(
+            help="the labels.csv of `bangs label`: its labels are added to those of the tables",
+            rich_help_panel="Tables",
+        ),
     ] = None,
     scale: Annotated[
         str,
         typer.Option(
             help="how numbers are scaled: standard, none, or auto (standard, except 0/1, small counts and many "
-            "columns of one unit, such as embeddings)"
+            "columns of one unit, such as embeddings)",
+            rich_help_panel="Tables",
         ),
     ] = "auto",
     model: Annotated[
@@ -56,7 +61,7 @@ def fit(
     ] = "auto",
     folds: Annotated[
         int | None,
-        typer.Option(help="folds of cross-validation: each judges a model that learned from the others; 4 if left out"),
+        typer.Option(help="folds of cross-validation: each tests a model that learned from the others; 4 if left out"),
     ] = None,
     time_limit: options.TimeLimit = None,
     selector: Annotated[
@@ -82,7 +87,7 @@ def fit(
     ] = None,
     teacher: options.Teacher = TEACHER,
     validation: Annotated[
-        float | None, typer.Option(help="no folds: every model is trained once and judged by this share of the labels")
+        float | None, typer.Option(help="no folds: every model is trained once and tested on this share of the labels")
     ] = None,
     epochs: Annotated[
         int | None,

@@ -11,8 +11,8 @@ from bangs.selftraining.loop import State
 
 def tell_candidate(output: Output, tried: Progress) -> None:
     """Print a line for the current candidate and the best one so far."""
-    ahead = f"; best log-likelihood so far: {tried.leader}, accuracy {tried.accuracy:.1%}" if tried.leader else ""
-    output.say(f"{tried.number:>3} of {tried.count:<3} {tried.seconds:6.1f} s  {tried.name}{ahead}")
+    best = f"   best before: {tried.leader}, accuracy {tried.accuracy:.1%}" if tried.leader else ""
+    output.say(f"{tried.number:>3} of {tried.count:<3} {tried.seconds:6.1f} s  {tried.name:<34}{best}")
 
 
 def round_line(state: State) -> dict[str, str]:
@@ -33,13 +33,15 @@ def final_summary(result: dict[str, Any], out: Path) -> str:
     labels += "" if result["folds"] else f", {result['held']:,} held for validation"
     if result["adopted"]:
         left = result["adopted_in_all"] - result["adopted"]
-        labels += f", {result['adopted']:,} labelled by the model itself"
+        labels += f", {result['adopted']:,} " + (
+            "with soft labels" if result["soft"] else "labelled by the model itself"
+        )
         labels += f" ({left:,} more after the chosen round, not used)" if left else ""
     lines = [f"{result['nodes']:,} nodes: {labels}"]
     if judged["nodes"]:
         low, high = judged["interval"]
         lines.append(
-            f"accuracy {judged['accuracy']:.1%} on {judged['nodes']:,} labels the models had not learned "
+            f"accuracy {judged['accuracy']:.1%} on {judged['nodes']:,} held-out labels "
             f"(95 % interval {low:.1%} to {high:.1%}; largest class {result['largest_share']:.1%})"
             + ("" if result["folds"] else f"; {accuracy_bias(result)}")
         )

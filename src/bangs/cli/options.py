@@ -113,7 +113,8 @@ def reads_tables(options: dict[str, tuple[Any, Any, str]]) -> Callable[[Callable
                 parameters.append(parameter)
                 continue
             for name, (kind, default, text) in options.items():
-                option = typer.Option(default, f"--{name.replace('_', '-')}", help=text)
+                flag = f"--{name.replace('_', '-')}"
+                option = typer.Option(default, flag, help=text, rich_help_panel="Tables")
                 # "table_", since a command may have an argument of the same name
                 parameters.append(parameter.replace(name=f"table_{name}", default=option, annotation=kind))
         call.__signature__ = signature.replace(parameters=parameters)  # type: ignore[attr-defined]

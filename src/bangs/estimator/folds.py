@@ -75,9 +75,7 @@ def check_folds(folds: Any) -> None:
     if folds is not None and (
         isinstance(folds, bool) or not isinstance(folds, int | np.integer) or not 2 <= folds <= MAX_FOLDS
     ):
-        raise InvalidInput(
-            f"folds must be a whole number from 2 to {MAX_FOLDS}, or None for {DEFAULT_FOLDS}, got {folds!r}"
-        )
+        raise InvalidInput(f"folds must be a whole number from 2 to {MAX_FOLDS}, got {folds!r}")
 
 
 def seeds_of(seed: int, runs: int) -> list[int]:

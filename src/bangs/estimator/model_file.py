@@ -76,7 +76,9 @@ def load(path: str | Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
     try:
         checkpoint = decode(read_regular_file(file, MAX_BYTES), KIND)
     except FileNotFoundError as error:
-        raise InvalidInput(f"'{file}' does not exist; `bangs fit` and SelfTrainingClassifier.save write one") from error
+        raise InvalidInput(
+            f"'{file}' does not exist; name a folder that `bangs fit` wrote, or a file of SelfTrainingClassifier.save"
+        ) from error
     except Damaged as error:
         raise InvalidInput(f"'{file}' cannot be used: {error}; save the model again, or name another") from error
     return checkpoint.tensors, checkpoint.facts

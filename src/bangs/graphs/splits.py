@@ -180,7 +180,9 @@ def validation_split(
 
 def check_share(share: float) -> None:
     """Raises if the share would leave no labels for training or none for validation."""
-    check_number("the validation share", share, within="(0, 1)")
+    check_number("the validation share", share)
+    if not 0 < share < 1:
+        raise InvalidInput(f"the validation share must lie between 0 and 1, such as 0.25 for a quarter, got {share}")
 
 
 def _from_masks(data: Data, columns: Sequence[int]) -> Split:

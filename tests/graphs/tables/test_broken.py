@@ -200,6 +200,12 @@ BROKEN = [
     Broken("unknown-node", "edges.csv, row 2: 'A' is not", "capital letters", edges(EDGES.upper())),
     Broken(
         "unknown-node",
+        "edges.csv, row 2: source 'n-1' is not a node",
+        "punctuation or spaces",
+        lambda p: folder(p, "id,x,label\nn1,1,u\nn 2,2,v\n", "source,target\nn-1,n2\n"),
+    ),
+    Broken(
+        "unknown-node",
         "edges.csv, row 2: source '01' is not a node",
         "leading zeros",
         lambda p: folder(p, NUMBERED, "source,target\n01,2\n2,B\n"),

@@ -300,6 +300,15 @@ def test_a_second_column_called_like_a_label_is_named(tmp_path: Path) -> None:
     assert not said(read(tmp_path, nodes=nodes, encoding=graph.columns), "has the name of a label")
 
 
+def test_a_class_of_one_label_that_may_be_misspelled_is_named(tmp_path: Path) -> None:
+    names = ["cookery", "cokery", "cookery", "history", "history", "class 1", "class 2", "class 2"]
+    nodes = "id,x,label\n" + "".join(f"n{i},{i},{name}\n" for i, name in enumerate(names))
+    graph = read(tmp_path, nodes=nodes, edges="source,target\nn0,n1\nn1,n2\n")
+    assert [note for note in graph.notes if "spelled" in note] == [
+        "nodes.csv: class 'cokery' has one label and is spelled like 'cookery'; correct the table if it is a mistake"
+    ]
+
+
 def test_classes_that_may_be_one_are_named(tmp_path: Path) -> None:
     names = ["yes", "no", "new york", "newyork", "1", "1.0", "2"] * 2
     nodes = "id,x,label\n" + "".join(f"n{i},{i},{name}\n" for i, name in enumerate(names))

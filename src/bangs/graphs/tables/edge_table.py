@@ -152,6 +152,7 @@ _SPELLINGS = {
     "capital letters": pc.utf8_lower,
     "leading zeros": lambda column: pc.utf8_ltrim(column, characters="0"),
     "how accented letters are stored (Unicode NFC or NFD)": lambda column: pc.utf8_normalize(column, form="NFC"),
+    "punctuation or spaces": lambda column: pc.replace_substring_regex(column, r"[\s\pP\pS]+", ""),
     "a trailing '.0'": lambda column: pc.replace_substring_regex(column, r"\.0+$", ""),
 }
 

@@ -1,6 +1,6 @@
 """Turn a column of labels into class numbers."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from difflib import get_close_matches
 from math import isnan
@@ -78,6 +78,10 @@ class LabelColumn:
             for group in _alike(self.names):
                 sentence = f"{listed(group)} are taken as different classes; write them alike if they are one"
                 self.diagnostics.note(sentence)
+            for rare, other in _misspelled(self.names, self.counts.counter):
+                self.diagnostics.note(
+                    f"class {rare!r} has one label and is spelled like {other!r}; correct the table if it is a mistake"
+                )
             if warning := many_classes(len(self.names), labelled):
                 self.diagnostics.note(warning)
 
@@ -213,6 +217,15 @@ def _alike(names: Sequence[str]) -> list[list[str]]:
     for name, value in zip(names, values, strict=True):
         groups.setdefault("".join(name.split()) if isnan(value) else value, []).append(name)
     return [group for group in groups.values() if len(group) > 1]
+
+
+def _misspelled(names: Sequence[str], counts: Mapping[str, int]) -> list[tuple[str, str]]:
+    """Classes with one label whose name is nearly that of a class with more; names with digits are left out."""
+    words = [name for name in names if len(name) >= 5 and not any(map(str.isdigit, name))]
+    rare = [name for name in words if counts[name] == 1]
+    common = [name for name in words if counts[name] > 1]
+    near = {name: get_close_matches(name, common, n=1, cutoff=0.85) for name in rare[:100]}
+    return [(name, others[0]) for name, others in near.items() if others]
 
 
 def _sorted(names: Sequence[str]) -> list[str]:
