@@ -115,7 +115,7 @@ def test_an_unknown_node_is_a_sentence(library: Path) -> None:
 def test_a_folder_without_a_model_is_a_sentence(tmp_path: Path) -> None:
     result = bangs("explain", tmp_path, "x")
     assert result.code == 2
-    assert "does not exist; `bangs fit`" in result.err
+    assert "does not exist; name a folder that `bangs fit` wrote" in result.err
 
 
 def test_a_label_against_its_labelled_influences_says_what_decided(library: Path) -> None:
