@@ -13,6 +13,7 @@ from bangs import SelfTrainingClassifier
 from bangs.errors import InvalidInput
 from bangs.graphs.datasets.synthetic import citation
 from bangs.graphs.store.node_names import node_index
+from bangs.utils.text import percent
 from tests.cli.invoke import bangs
 from tests.conftest import two_rings
 from tests.runs.test_snapshot_soft import with_beliefs
@@ -29,12 +30,12 @@ def test_a_pseudo_label_is_explained_with_all_its_reasons(fitted_example: Path) 
     result = bangs("explain", fitted_example, row["id"])
     assert result.code == 0
     text = " ".join(result.out.split())
-    assert text.startswith(f"{row['id']} is '")
+    assert text.startswith(f"{row['id']}: ")
     assert f"Adopted in round 1 as '{row['label']}'" in text
     assert "number 1 of" in text
     assert "The value says how much its label adds to what the model would know of the other nodes" in text
     assert "Neighbours, " in text
-    assert "Labelled nodes with the most influence on it" in text
+    assert "Closest labelled nodes in the graph and their shares, by personalised PageRank on the edges" in text
     assert row["influences"].split(" (")[0] in text
     assert "Predictions over the rounds: " in text
 
@@ -54,7 +55,9 @@ def test_a_pseudo_label_without_older_labels_around_says_when_that_was() -> None
 def test_where_a_label_comes_from_is_said(fitted_example: Path, source: str, words: str) -> None:
     row = first(fitted_example, source)
     result = bangs("explain", fitted_example, row["id"])
-    assert f"its label '{row['known']}' {words}" in " ".join(result.out.split())
+    assert f"{row['id']}: label {row['known']} {words}; the model predicts {row['predicted']}, " in " ".join(
+        result.out.split()
+    )
 
 
 def test_json_holds_names_not_numbers(fitted_example: Path) -> None:
@@ -96,8 +99,7 @@ def test_a_soft_label_is_explained_from_the_saved_model(tmp_path: Path) -> None:
     model.snapshot_, _ = with_beliefs()
     model.save(tmp_path)
     text = " ".join(bangs("explain", tmp_path, "40").out.split())
-    assert "(a soft label of round" in text
-    assert "Soft label: before round" in text
+    assert "Its soft label in round" in text
     assert "times the mean weight of a given label" in text
     facts = json.loads(bangs("explain", tmp_path, "40", "--json").out)
     assert sum(facts["soft"]["probs"].values()) == pytest.approx(1, abs=1e-5)
@@ -113,7 +115,7 @@ def test_an_unknown_node_gives_a_clear_error(fitted_example: Path) -> None:
 def test_a_folder_without_a_model_gives_a_clear_error(tmp_path: Path) -> None:
     result = bangs("explain", tmp_path, "x")
     assert result.code == 2
-    assert "does not exist; `bangs fit`" in result.err
+    assert "does not exist; name a folder that `bangs fit` wrote" in result.err
 
 
 def test_a_label_against_its_labelled_influences_says_what_decided(fitted_example: Path) -> None:
@@ -121,8 +123,7 @@ def test_a_label_against_its_labelled_influences_says_what_decided(fitted_exampl
     for node in range(60):
         why = model.explain(node)
         against = bool(why.influences) and max(why.support, key=why.support.__getitem__) != why.label
-        assert ("its own features and the unlabelled nodes around it outweigh the labelled ones" in str(why)) == against
-        assert ("Most labelled influence is for" in str(why)) == against
+        assert ("By these shares it would be" in str(why)) == against
 
 
 def test_long_names_are_cut_where_they_are_examples() -> None:
@@ -135,15 +136,15 @@ def test_for_a_mean_of_models_the_text_says_whose_rounds_are_shown(tmp_path: Pat
     graph = citation(nodes=90, classes=3, seed=0)
     graph.y[45:] = -1
     alone = SelfTrainingClassifier("sgc", validation=0.25, rounds=1, epochs=10).fit(graph).explain(50)
-    assert alone.models == 1
-    assert "the mean of all" not in str(alone)
+    assert alone.model is None
+    assert "One of the" not in str(alone)
     several = SelfTrainingClassifier(rounds=1).fit(graph)
     several.save(tmp_path)
-    count = 4 * len(several.members_)
-    message = (
-        f"those of the model with the most weight. The label and the probabilities above are the mean of {count} models"
-    )
+    first = several.leaderboard_[0]
+    name = f"{first['model']} · {first['method']} · {first['features']}"
+    message = f"One of the {len(several.members_)} models, {name} ({percent(first['weight'], 0)} of the weight):"
     for why in (several.explain(50), SelfTrainingClassifier.load(tmp_path).explain(50)):
-        assert why.models == count
+        assert why.model is not None
+        assert why.model.models == len(several.members_)
         assert message in str(why)
     assert message in " ".join(bangs("explain", tmp_path, "50").out.split())

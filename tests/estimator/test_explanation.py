@@ -181,8 +181,8 @@ def test_a_soft_label_is_described_with_its_probabilities_and_its_weight() -> No
     assert explanation.soft is not None
     assert (explanation.soft.round, explanation.soft.weight) == (2, 0.5)
     assert explanation.soft.probs == pytest.approx({"u": 0.9, "v": 0.1})
-    assert "Soft label: before round 2 the model gave it u 90.0%, v 10.0%." in explanation.text
-    assert "their weight was 0.5 times the mean weight of a given label" in explanation.text
+    assert "Its soft label in round 2 was u 90.0 %, v 10.0 %." in explanation.text
+    assert "The weight of this soft label was 0.5 times the mean weight of a given label" in explanation.text
     assert explained(soft_line(), 0).soft is None
 
 
@@ -201,5 +201,5 @@ def test_a_prediction_against_its_labelled_influence_is_noticed() -> None:
     snapshot = line_graph()
     flipped = replace(snapshot, calibrated=snapshot.calibrated.flip(1))
     text, against = (explained(fit, 1).text for fit in (snapshot, flipped))
-    assert "Most labelled influence" not in text
-    assert "Most labelled influence is for 'u', but the model predicts 'v'" in against
+    assert "By these shares" not in text
+    assert "By these shares it would be 'u', but the model predicts 'v'" in against

@@ -40,7 +40,8 @@ def shrink(path: Path) -> None:
     original = Image.open(io.BytesIO(path.read_bytes())).convert("RGB")
     share = min(720 / original.width, 1.0)
     small = original.resize((round(original.width * share), round(original.height * share)), Image.Resampling.LANCZOS)
-    small.quantize(200, dither=Image.Dither.NONE).save(path, optimize=True)
+    palette = {"method": Image.Quantize.MAXCOVERAGE, "kmeans": 1}  # has the colours of small dots too
+    small.quantize(200, **palette, dither=Image.Dither.NONE).save(path, optimize=True)
 
 
 def main(page: Path, folder: Path) -> None:

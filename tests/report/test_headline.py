@@ -7,6 +7,7 @@ import pytest
 
 from bangs.core.intervals import wilson
 from bangs.report.headline import headline
+from bangs.report.leaderboard import HEAD, leaderboard
 from bangs.report.model_card import model_card
 from bangs.report.page import render
 from bangs.report.run_data import RunData
@@ -72,8 +73,8 @@ def test_soft_labels_have_a_text_of_their_own() -> None:
     shown = headline(run_data)
     assert "gave 36 more nodes soft labels, the probabilities it had predicted for each class" in shown["lead"]
     figures = {figure["label"]: figure for figure in shown["figures"]}
-    assert figures["Soft labels"]["value"] == "36"
-    assert "made anew in every round" in figures["Soft labels"]["note"]
+    assert figures["Predicted nodes"]["value"] == "36"
+    assert "of them are expected to be wrong" in figures["Predicted nodes"]["note"]
     assert "from soft labels of 36 others" in card(run_data)
     assert "with its probabilities and its weight" in card(run_data)
 
@@ -111,3 +112,24 @@ def test_notes_of_a_fit_are_sentences_on_the_page_and_lines_of_the_card(run_data
     assert "<b>Notes.</b> Class &#39;a&#39; has one label. Features are scaled." in render(noted)
     assert "- features: an array of 2 columns\n- class 'a' has one label\n- features are scaled\n" in card(noted)
     assert "<b>Notes.</b>" not in render(changed(run_data, notes=[]))
+
+
+def test_the_accuracy_of_an_average_stands_without_that_of_one_of_its_models(run_data: RunData) -> None:
+    line = {"method": "soft", "features": "", "round": 2, "standing": "whole", "seconds": 1.0}
+    board = [{**line, "model": name, "weight": 0.5} for name in ("walk", "scales")]
+    average = changed(run_data, folds=True, leaderboard=board)
+    for shown, count in ((run_data, 2), (average, 0)):  # of the test and of the validation
+        notes = [figure["note"] for figure in headline(shown)["figures"]]
+        assert sum("without pseudo-labels" in note for note in notes) == count
+        assert card(shown).count("without pseudo-labels") == count
+    assert "the same labels chose the weights of the models, which raises it" in headline(average)["protocol"]
+
+
+def test_the_card_counts_an_undirected_edge_once(run_data: RunData) -> None:
+    assert "- 60 nodes and 60 edges\n" in card(run_data)
+
+
+def test_no_zero_has_a_sign() -> None:
+    line = {"model": "walk", "method": "soft", "features": "", "weight": 0.5, "round": 0, "standing": "", "seconds": 1}
+    score = {"log_likelihood": {"value": -0.004, "low": -0.1, "high": -0.001}}
+    assert leaderboard([{**line, **score}] * 2)[0][HEAD.index("log-likelihood")] == "0.00 (-0.10 to 0.00)"

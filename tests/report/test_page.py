@@ -122,3 +122,11 @@ def test_a_large_graph_is_sampled_with_labels_first(run_data: RunData, monkeypat
     drawn = [origin[position] for position in data["drawn"]]
     assert (len(drawn), data["total"], len(origin)) == (34, 60, 60)
     assert (drawn.count(0), drawn.count(1)) == (18, 6)  # all given and all held nodes
+
+
+def test_the_configuration_says_how_columns_were_scaled_and_has_a_line_for_every_note(run_data: RunData) -> None:
+    config = {"graph": {"notes": ["one", "two"]}, "settings": {"scale": "none"}, "columns": {"columns": [{"scale": 2}]}}
+    rows = page_data(replace(run_data, config=config))["config"]
+    assert rows == [["graph · notes", "one\ntwo"], ["columns · columns 1 · scale", "2"]]
+    config["columns"] = {"columns": [], "structural": None}
+    assert ["settings · scale", "none"] in page_data(replace(run_data, config=config))["config"]

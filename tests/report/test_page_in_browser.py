@@ -44,7 +44,9 @@ def pages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     folder = tmp_path_factory.mktemp("pages")
     made = {"fit": fit_run(), "run": experiment_run(), "soft": soft_run(), "collapsed": collapsed_run()}
     made["unmarked"] = fit_run(truth=False)
-    made["averaged"] = replace(made["fit"], result={**made["fit"].result, "folds": True})
+    line = {"method": "soft", "features": "", "round": 2, "standing": "whole", "seconds": 1.0}
+    board = [{**line, "model": "walk", "weight": 0.6}, {**line, "model": "scales", "weight": 0.4}]
+    made["averaged"] = replace(made["soft"], result={**made["soft"].result, "folds": True, "leaderboard": board})
     for name, run_data in made.items():
         (folder / f"{name}.html").write_text(render(run_data), encoding="utf-8")
     with pytest.MonkeyPatch.context() as patch:
@@ -130,7 +132,7 @@ def test_a_point_shows_its_tooltip_and_a_click_changes_the_surroundings(tab: Bro
     )
     tab.mouse("move", *spot)
     shown = tab.js("document.querySelector('#tip').hidden ? '' : document.querySelector('#tip').textContent")
-    assert "sure" in shown
+    assert "probability" in shown
     before = tab.js("document.querySelector('#ego').innerHTML")
     tab.mouse("click", *spot)
     after = tab.js("document.querySelector('#ego').innerHTML")
@@ -321,28 +323,33 @@ def test_the_page_says_where_own_features_outweigh_the_labelled_neighbours(
     tab.open(pages["collapsed"])
     search(tab, "6")  # of class 0 on the rings
     words = tab.js("document.querySelector('#why .against').textContent")
-    assert words.endswith("its own features and the unlabelled nodes around it outweigh the labelled ones.")
+    assert words.startswith("By these shares it would be ")
+    assert words.endswith("it uses other information too.")
 
 
 def test_soft_labels_are_explained_in_plain_words(tab: Browser, pages: dict[str, Path]) -> None:
     tab.open(pages["soft"])
     search(tab, "40")
-    words = tab.js("document.querySelector('#why .soft').textContent")
-    assert words.startswith("Soft label: before round ")
+    words = tab.js("document.querySelector('#why .rounds').textContent")
+    assert words.startswith("Its soft label in round ")
     assert "times the mean weight of a given label" in words
 
 
 def test_where_several_models_are_averaged_the_page_says_whose_rounds_are_drawn(
     tab: Browser, pages: dict[str, Path]
 ) -> None:
-    for name, count in (("averaged", 1), ("soft", 0)):
+    begins = {"averaged": "One of the 2 models, walk · soft (60\u00a0% of the weight): its soft", "soft": "Its soft"}
+    titles = {"averaged": "Accuracy by round of walk · soft", "soft": "Accuracy by round"}
+    soft_label = {"averaged": "Soft label (model with most weight)", "soft": "Soft label"}
+    for name, begin in begins.items():
         tab.open(pages[name])
         search(tab, "40")
-        words = tab.js("document.querySelector('#why').textContent")
-        assert words.count("the label above is the mean of all models") == count
+        assert tab.js("document.querySelector('#why .rounds').textContent").startswith(begin)
+        assert tab.js("document.querySelector('#rounds h2').textContent") == titles[name]
+        assert tab.js("document.querySelector('#seconds').hidden") is (name == "averaged")
+        heads = tab.js("[...document.querySelectorAll('#predicted th')].map((cell) => cell.textContent)")
+        assert {soft_label[name], "Weight"} <= set(heads)
     assert tab.js("document.querySelector('#adopted h2').textContent") == "Soft labels by class"
-    heads = tab.js("[...document.querySelectorAll('#predicted th')].map((cell) => cell.textContent)")
-    assert {"Soft label", "Weight"} <= set(heads)
     assert tab.js("document.querySelector('#pseudo').hidden") is True
 
 
@@ -352,6 +359,11 @@ def test_it_says_what_to_label_next_and_why(tab: Browser, pages: dict[str, Path]
     text = tab.js(f"{FACTS}.next.reason")
     assert len(rows) == len(text) > 0
     assert all(reason in row for reason, row in zip(text, rows, strict=True))
+    visible = "[...document.querySelectorAll('#suggested tbody tr')].filter((row) => !row.hidden).length"
+    assert tab.js(visible) == 5
+    tab.js("document.querySelector('#next > .tools button').click()")
+    assert tab.js(visible) == len(rows)
+    assert f"ordered by {tab.js(f'{FACTS}.next.order')}" in tab.js("document.querySelector('#next .sub').textContent")
     known = tab.js(f"{FACTS}.next.node.map((node) => {FACTS}.nodes.known[node])")
     assert set(known) == {-1}
     name = tab.js("document.querySelector('#suggested tbody button').textContent")

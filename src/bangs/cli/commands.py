@@ -52,7 +52,7 @@ def load(name: str) -> Any:
     single = typer.Typer(add_completion=False, rich_markup_mode="rich", context_settings=HELP_OPTIONS)
     single.command(name)(getattr(import_module(f"bangs.cli.{name}"), name))
     command: Any = typer.main.get_command(single)
-    for param in command.get_params(typer.Context(command, **HELP_OPTIONS)):
+    for param in command.get_params(typer.Context(command, help_option_names=HELP_OPTIONS["help_option_names"])):
         if getattr(param, "is_flag", False):
             param.metavar = ""  # the help would show <bool>, as if a value followed
     return command

@@ -5,7 +5,7 @@ from typing import Any
 
 from bangs.cli.console import Output
 from bangs.estimator.candidate_search import Progress
-from bangs.report.headline import optimism
+from bangs.report.headline import accuracy_bias
 from bangs.selftraining.loop import State
 
 
@@ -43,7 +43,7 @@ def final_summary(result: dict[str, Any], out: Path) -> str:
         lines.append(
             f"accuracy {judged['accuracy']:.1%} on {judged['nodes']:,} held-out labels "
             f"(95 % interval {low:.1%} to {high:.1%}; largest class {result['largest_share']:.1%})"
-            + ("" if result["folds"] else f"; {optimism(result)}")
+            + ("" if result["folds"] else f"; {accuracy_bias(result)}")
         )
         if result["no_better_than_chance"]:
             lines.append(

@@ -25,7 +25,8 @@ from bangs.estimator.candidate_search import CandidateSearch, Ensemble, Progress
 from bangs.estimator.candidates import Candidate, refined
 from bangs.estimator.class_weights import check_class_weight
 from bangs.estimator.edge_inputs import as_pandas, is_table, named_nodes, row_names
-from bangs.estimator.explanation import Explanation, count_models, explain
+from bangs.estimator.explanation import Explanation, explain
+from bangs.estimator.explanation_facts import heaviest
 from bangs.estimator.feature_scaling import FeatureScaling
 from bangs.estimator.fit_checkpoints import FitCheckpoints
 from bangs.estimator.fitted_attributes import (
@@ -346,8 +347,8 @@ class SelfTrainingClassifier(FittedAttributes, ClassifierMixin, BaseEstimator): 
         A number is the row of X, or a name where the names of nodes are numbers.
         """
         check_is_fitted(self)
-        classes, models = self.classes_.tolist(), count_models(self.weights_)
-        return explain(self.snapshot_, node, self.node_names_, classes, top, self.selector, models)
+        model = heaviest(self.leaderboard_)
+        return explain(self.snapshot_, node, self.node_names_, self.classes_.tolist(), top, self.selector, model)
 
     @default_torch_modes()
     def suggest(self, count: int = 20, strategy: str | None = None) -> Suggestions:

@@ -8,10 +8,10 @@ from typing import Any
 
 import numpy as np
 import torch
-from torch import Tensor
 
 from bangs.errors import InvalidInput
 from bangs.estimator.explanation_facts import (
+    Heaviest,
     Influence,
     Neighbour,
     Origin,
@@ -24,6 +24,7 @@ from bangs.estimator.explanation_facts import (
     soft_label,
 )
 from bangs.runs.snapshot import Snapshot
+from bangs.utils.text import percent
 
 _SCORE_MEANING = {
     "banzhaf": "The value says how much its label adds to what the model would know of the other nodes, "
@@ -32,7 +33,7 @@ _SCORE_MEANING = {
     "agreement": "The value is the teacher's confidence, where a clustering of the nodes agrees with its label.",
     "random": "The value is a random number.",
 }
-_ORIGIN_TEXT = {"held": "held for validation", "soft": "soft label"}  # the others are written as they are
+_ORIGIN_TEXT = {"held": "held for validation", "soft": "predicted"}  # the others are written as they are
 
 
 @dataclass(frozen=True)
@@ -54,7 +55,7 @@ class Explanation:
     adoption: PseudoLabel | None
     soft: SoftLabel | None
     path: list[dict[str, Any]]  # round, label and calibrated confidence of every round's model
-    models: int  # label and probs are the mean of so many; adoption, soft and path are of the one with the most weight
+    model: Heaviest | None  # whose adoption, soft and path these are; label and probs are the mean of all. None = one
     text: str = field(repr=False)
 
     def __str__(self) -> str:
@@ -70,18 +71,6 @@ class Explanation:
         return out
 
 
-def count_models(weights: Mapping[str, Tensor]) -> int:
-    """The number of models that a fit averages, from the weights `number.name` of its members.
-
-    A weight is [R, …] over the folds, or [1, …] where they share it.
-    """
-    runs: dict[str, int] = {}
-    for name, weight in weights.items():
-        member = name.split(".")[0]
-        runs[member] = max(runs.get(member, 0), len(weight))
-    return sum(runs.values())
-
-
 def explain(
     snapshot: Snapshot,
     node: Any,
@@ -89,12 +78,12 @@ def explain(
     classes: Sequence[Any],
     top: Any = 5,
     selector: object = None,
-    models: int = 1,
+    model: Heaviest | None = None,
 ) -> Explanation:
     """Why a node, given by its name or number, has its label; at most `top` neighbours and influences are listed.
 
-    The prediction is the mean of `models` models. The `selector` of the classifier says what a score means; None =
-    banzhaf.
+    `model` is the one with the most weight where several are averaged. The `selector` of the classifier says what a
+    score means; None = banzhaf.
     """
     node = _node_of(node, names)
     if not 0 <= node < snapshot.nodes:
@@ -133,7 +122,7 @@ def explain(
             {"round": round, "label": classes[label], "confidence": confidence}
             for round, (label, confidence) in enumerate(path)
         ],
-        models=models,
+        model=model,
         text="",
     )
     return replace(explanation, text=_as_text(explanation, "banzhaf" if selector is None else selector))
@@ -153,32 +142,48 @@ def _node_of(node: Any, names: Any) -> int:
 
 
 def _as_text(facts: Explanation, selector: object) -> str:
-    parts = [f"{facts.node} is '{facts.label}', {facts.confidence:.1%} sure ({_origin_text(facts)})."]
+    return "\n\n".join(
+        [
+            _prediction_text(facts),
+            _probabilities_text(facts),
+            _neighbours_text(facts),
+            _influences_text(facts),
+            _rounds_text(facts, selector),
+        ]
+    )
+
+
+def _prediction_text(facts: Explanation) -> str:
+    if facts.known is None:
+        return f"{facts.node}: {facts.label}, probability {percent(facts.confidence)}."
+    how = "held back for validation" if facts.origin == "held" else "given"
+    return (
+        f"{facts.node}: label {facts.known} was {how}; the model predicts {facts.label}, {percent(facts.confidence)}."
+    )
+
+
+def _probabilities_text(facts: Explanation) -> str:
+    before, after = percent(facts.raw_confidence), percent(facts.confidence)
+    change = "" if before == after else f"; before calibration the highest was {before}"
+    return f"Probabilities: {_top_classes(facts.probs)}{change}."
+
+
+def _rounds_text(facts: Explanation, selector: object) -> str:
+    """What happened to the node in the rounds of one model."""
+    parts = []
+    if facts.model is not None:
+        share = percent(facts.model.weight, 0)
+        parts.append(f"One of the {facts.model.models} models, {facts.model.name} ({share} of the weight):")
     if facts.adoption is not None:
         meaning = _SCORE_MEANING.get(selector, "") if isinstance(selector, str) else ""
         parts.append(f"{_adoption_text(facts.adoption)} {meaning}".rstrip())
     if facts.soft is not None:
-        parts.append(_soft_label_text(facts.soft))
-    shares = _top_classes(facts.probs)
-    parts.append(f"Probabilities: {shares}; before calibration it was {facts.raw_confidence:.1%} sure.")
-    parts += [_neighbours_text(facts), _influences_text(facts), _path_text(facts)]
-    if facts.models > 1:
-        parts[-1] += (
-            " Rounds and pseudo-labels are those of the model with the most weight. The label and the probabilities "
-            f"above are the mean of {facts.models:,} models, one of each kind and fold, so they can differ."
+        parts.append(
+            f"Its soft label in round {facts.soft.round} was {_top_classes(facts.soft.probs)}. "
+            f"The weight of this soft label was {facts.soft.weight:.2g} times the mean weight of a given label."
         )
-    return "\n\n".join(parts)
-
-
-def _origin_text(facts: Explanation) -> str:
-    model = "model with the most weight" if facts.models > 1 else "model"
-    return {
-        "given": f"its label '{facts.known}' was given",
-        "held": f"its label '{facts.known}' was held back for validation",
-        "adopted": f"a pseudo-label of round {facts.adoption.round if facts.adoption else '?'}",
-        "soft": f"a soft label of round {facts.soft.round if facts.soft else '?'}",
-        "predicted": f"predicted; the {model} did not learn from it",
-    }[facts.origin]
+    parts.append(_path_text(facts))
+    return "\n".join(parts) if facts.model is None else "\n  ".join(parts)
 
 
 def _adoption_text(facts: PseudoLabel) -> str:
@@ -187,22 +192,14 @@ def _adoption_text(facts: PseudoLabel) -> str:
     return (
         f"Adopted in round {facts.round} as '{facts.label}'{later}: value {facts.score:.4g}{error}, "
         f"number {facts.rank:,} of {facts.among:,} candidates. "
-        f"The teacher was {facts.raw_confidence:.1%} sure, {facts.confidence:.1%} after calibration."
-    )
-
-
-def _soft_label_text(facts: SoftLabel) -> str:
-    return (
-        f"Soft label: before round {facts.round} the model gave it {_top_classes(facts.probs)}. "
-        f"The model of round {facts.round} learned from these probabilities; "
-        f"their weight was {facts.weight:.2g} times the mean weight of a given label. "
-        "Soft labels are made anew in every round, for all nodes without a label."
+        f"The teacher's confidence was {percent(facts.raw_confidence)}, {percent(facts.confidence)} after calibration."
     )
 
 
 def _top_classes(probs: Mapping[Any, float]) -> str:
     """The four most likely classes."""
-    return ", ".join(f"{label} {probs[label]:.1%}" for label in sorted(probs, key=lambda label: -probs[label])[:4])
+    ranked = sorted(probs, key=lambda label: -probs[label])[:4]
+    return ", ".join(f"{label} {percent(probs[label])}" for label in ranked)
 
 
 def _neighbours_text(facts: Explanation) -> str:
@@ -219,17 +216,21 @@ def _influences_text(facts: Explanation) -> str:
     if not facts.influences:
         when = "is within reach" if facts.adoption is None else "was within reach when it was adopted"
         return f"No labelled node {when}: its own features decide."
-    lines = ["Labelled nodes with the most influence on it, and their share of all labelled influence:"]
+    lines = [
+        "Closest labelled nodes in the graph and their shares, by personalised PageRank on the edges; "
+        "the models may use other information:"
+    ]
     for source in facts.influences:
         origin = "given" if source.adopted_round == 0 else f"adopted in round {source.adopted_round}"
-        lines.append(f"  {source.node}  {source.share:.0%}  {source.label} ({origin})")
+        lines.append(f"  {source.node}  {percent(source.share, 0)}  {source.label} ({origin})")
     ranked = sorted(facts.support, key=lambda label: -facts.support[label])
-    shares = ", ".join(f"{label} {facts.support[label]:.0%}" for label in ranked if facts.support[label] >= 0.005)
-    lines.append(f"By class: {shares}. Labelled nodes have {facts.reach:.0%} of the influence of all nodes on it.")
+    shown = [(label, facts.support[label]) for label in ranked if facts.support[label] >= 0.005]
+    shares = ", ".join(f"{label} {percent(share, 0)}" for label, share in shown)
+    lines.append(f"By class: {shares}. All labelled nodes together have {percent(facts.reach, 0)} of its PageRank.")
     if ranked[0] != facts.label:
         lines.append(
-            f"Most labelled influence is for '{ranked[0]}', but the model predicts '{facts.label}': "
-            "its own features and the unlabelled nodes around it outweigh the labelled ones."
+            f"By these shares it would be '{ranked[0]}', but the model predicts '{facts.label}': "
+            "it uses other information too."
         )
     return "\n".join(lines)
 
@@ -241,8 +242,8 @@ def _path_text(facts: Explanation) -> str:
         steps = list(group)
         (first, start), (last, end) = ((step["round"], step["confidence"]) for step in (steps[0], steps[-1]))
         phrases.append(
-            f"'{label}' in round {first} ({start:.0%})"
+            f"'{label}' in round {first} ({percent(start, 0)})"
             if first == last
-            else f"'{label}' from round {first} ({start:.0%}) to {last} ({end:.0%})"
+            else f"'{label}' from round {first} ({percent(start, 0)}) to {last} ({percent(end, 0)})"
         )
     return "Predictions over the rounds: " + ", then ".join(phrases) + "."

@@ -1,7 +1,7 @@
 """The facts that explain the labels of nodes: influences, neighbours and pseudo-labels; nodes and classes by number."""
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -63,6 +63,25 @@ class SoftLabel:
     round: int
     probs: Any  # list of C probabilities; in an `Explanation` a dict by class
     weight: float  # in the loss, as a multiple of the weight of a given label
+
+
+@dataclass(frozen=True)
+class Heaviest:
+    """The model with the most weight of those whose weighted mean is the prediction."""
+
+    name: str
+    weight: float  # in (0, 1]
+    models: int  # that have weight, itself included
+
+
+def heaviest(leaderboard: Sequence[Mapping[str, Any]]) -> Heaviest | None:
+    """The model with the most weight, from the rows of all models, the heaviest first; None where one has it all."""
+    models = sum(line["weight"] > 0 for line in leaderboard)
+    if models < 2:
+        return None
+    first = leaderboard[0]
+    name = " · ".join(part for part in (first["model"], first["method"], first["features"]) if part)
+    return Heaviest(name, float(first["weight"]), models)
 
 
 def origins(snapshot: Snapshot, nodes: Tensor | slice = ALL_NODES) -> list[Origin]:

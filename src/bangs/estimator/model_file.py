@@ -15,7 +15,8 @@ import torch
 from torch import Tensor
 
 from bangs.errors import BangsError, InvalidInput
-from bangs.estimator.explanation import Explanation, count_models, explain
+from bangs.estimator.explanation import Explanation, explain
+from bangs.estimator.explanation_facts import Heaviest, heaviest
 from bangs.graphs.edges import EdgeList
 from bangs.runs.checkpoint_file import FILE_START, MAX_BYTES, Checkpoint, Damaged, decode, encode
 from bangs.runs.snapshot import Snapshot
@@ -38,13 +39,13 @@ class SavedRun:
     names: Any  # of the nodes: an array, or `NodeNames` of a store
     classes: list[Any]
     selector: Any  # the parameter; a dict where it was a part
-    models: int = 1  # how many models are averaged
+    model: Heaviest | None = None  # where several are averaged
     seed: int = 0  # of the fit
 
     def explain(self, node: Any, top: int = 5) -> Explanation:
         """Why a node, by its name or number, has the label it has."""
         with threads(thread_count(self.snapshot.nodes)):
-            return explain(self.snapshot, node, self.names, self.classes, top, self.selector, self.models)
+            return explain(self.snapshot, node, self.names, self.classes, top, self.selector, self.model)
 
     def suggest(self, count: int = 20, strategy: str | None = None, *, exclude: Tensor | None = None) -> "Suggestions":
         """The nodes whose labels would help most, with a reason each; nodes in `exclude` bool [N] are left out."""
@@ -132,8 +133,8 @@ def run_in(
         from bangs.graphs.store import NodeNames  # imports the readers of tables, which takes a second
 
         names = NodeNames(snapshot.graph)
-    models = count_models(weights_in(tensors))
-    return SavedRun(snapshot, names, classes.tolist(), facts["params"]["selector"], models, int(facts["seed"]))
+    model = heaviest(facts["leaderboard"])
+    return SavedRun(snapshot, names, classes.tolist(), facts["params"]["selector"], model, int(facts["seed"]))
 
 
 def _unpack_names(tensors: Mapping[str, Tensor], count: int) -> "npt.NDArray[Any]":

@@ -87,7 +87,7 @@ def read_queue(folder: Path) -> dict[str, Any] | None:
 
 
 def read_progress(folder: Path) -> list[dict[str, Any]]:
-    """A row per fit: the number of labels, the accuracy on labels not learned, and its interval."""
+    """A row per fit: the number of labels, the accuracy on held-out labels, and its interval."""
     path = folder / PROGRESS
     rows = [parse(line, f"'{path}'") for line in (read_file(path) or b"").splitlines()]
     if not all(isinstance(row, dict) and isinstance(row.get("answers"), int) for row in rows):

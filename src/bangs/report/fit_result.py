@@ -43,7 +43,7 @@ def fit_result(model: SelfTrainingClassifier, truth: Tensor | None, seconds: flo
 
 
 def _judged(snapshot: Snapshot) -> dict[str, Any]:
-    """Figures on labels that the models had not learned, with 95 % intervals; None if there are no such labels."""
+    """Figures on held-out labels, with 95 % intervals; None if there are no such labels."""
     before, after, label = snapshot.judged
     nodes = len(label)
     if not nodes:

@@ -11,28 +11,34 @@ from bangs.utils.text import counted
 
 def headline(run_data: RunData) -> dict[str, Any]:
     """A lead sentence, the protocol, figures of label, value, interval and note, and notes on the labels of a fit."""
-    return _of_fit(run_data.result) if run_data.kind == "fit" else _of_run(run_data)
+    return _of_fit(run_data) if run_data.kind == "fit" else _of_run(run_data)
 
 
-def optimism(result: Mapping[str, Any]) -> str:
-    """Why the validation accuracy of a fit is optimistic, as the end of a sentence about these nodes."""
+def accuracy_bias(result: Mapping[str, Any]) -> str:
+    """Why the validation accuracy of a fit is biased, as the end of a sentence about these nodes."""
     if result.get("folds"):
-        return "each was judged by models that had not learned it"
+        several = len(result.get("leaderboard", [])) > 1
+        chose = "the weights of the models" if several else "the round" if result["rounds"] else "when training stopped"
+        return (
+            "these labels were held out from the models that predict them here. Such a model learned fewer labels, "
+            f"which lowers the accuracy; the same labels chose {chose}, which raises it"
+        )
     if result["rounds"]:
         return "they chose the round, so their accuracy is optimistic"
     return "they decided when training stopped, so their accuracy is a little optimistic"
 
 
-def _of_fit(result: Mapping[str, Any]) -> dict[str, Any]:
+def _of_fit(run_data: RunData) -> dict[str, Any]:
+    result = run_data.result
     validation, test = result["validation"], result["test"]
     figures = []
     if test is not None:
         figures.append(_accuracy("Test accuracy", test, test["nodes"], "used for nothing else", result))
     if validation["accuracy"] is not None:
-        unseen = ("Accuracy on unseen labels", "that the models had not learned")
-        label, which = unseen if result.get("folds") else ("Validation accuracy", "held back")
+        folds = ("Accuracy on held-out labels", "held out from the models")
+        label, which = folds if result.get("folds") else ("Validation accuracy", "held back")
         figures.append(_accuracy(label, validation, result["held"], which, result))
-    figures.append(_pseudo_labels(result))
+    figures += _predicted(run_data) if result.get("soft") else [_pseudo_labels(result)]
     if validation["error_after"] is not None:
         low, high = validation["error_interval"]
         on_test = f"; {test['error']:.3f} on the {counted(test['nodes'], 'node')} of the test" if test else ""
@@ -70,14 +76,14 @@ def _lead(result: Mapping[str, Any]) -> str:
 
 
 def _protocol(result: Mapping[str, Any]) -> str:
-    judged = optimism(result)
+    bias = accuracy_bias(result)
     chosen = (
-        "Each label judged only models that had not learned it"
+        f"{bias[0].upper()}{bias[1:]}"
         if result.get("folds")
         else f"The model is that of round {result['chosen']} of {result['rounds']}, which did best on the validation "
-        f"nodes; {judged}"
+        f"nodes; {bias}"
         if result["rounds"]
-        else f"The validation nodes were held back from learning; {judged}"
+        else f"The validation nodes were held back from learning; {bias}"
     )
     test = (
         "test nodes were used for nothing else."
@@ -90,14 +96,18 @@ def _protocol(result: Mapping[str, Any]) -> str:
     )
 
 
+def _predicted(run_data: RunData) -> list[dict[str, str]]:
+    """The figure of the nodes without a label; none if all have one."""
+    snapshot = run_data.snapshot
+    if snapshot is None or not bool((snapshot.known < 0).any()):
+        return []
+    confidence = snapshot.calibrated[snapshot.known < 0].softmax(-1).amax(-1).double()
+    mean, errors = float(confidence.mean()), float((1 - confidence).sum())
+    note = f"mean confidence {_percent(mean)}: about {errors:,.0f} of them are expected to be wrong"
+    return [{"label": "Predicted nodes", "value": f"{len(confidence):,}", "note": note}]
+
+
 def _pseudo_labels(result: Mapping[str, Any]) -> dict[str, str]:
-    if result.get("soft"):
-        note = (
-            f"made anew in every round; the model learned those of round {result['chosen']}"
-            if result["adopted"]
-            else "the model learned none: round 0 did best"
-        )
-        return {"label": "Soft labels", "value": f"{result['adopted']:,}", "note": note}
     unused = result["adopted_in_all"] - result["adopted"]
     note = f"adopted in {counted(result['chosen'], 'round')}" + (
         f"; {unused:,} of later rounds not used" if unused else ""
@@ -142,9 +152,9 @@ def _of_run(run_data: RunData) -> dict[str, Any]:
 def _accuracy(
     label: str, scores: Mapping[str, Any], nodes: int, which: str, result: Mapping[str, Any]
 ) -> dict[str, str]:
-    """The figure of an accuracy on so many nodes, beside that of round 0."""
-    suffix = " for the model with the most weight" if averaged(result.get("leaderboard", [])) else ""
-    raw = f"; {_percent(scores['raw'])} without pseudo-labels{suffix}" if result["rounds"] else ""
+    """The figure of an accuracy on so many nodes; and that of round 0, unless several models are averaged."""
+    alone = result["rounds"] and averaged(result.get("leaderboard", [])) < 2
+    raw = f"; {_percent(scores['raw'])} without pseudo-labels" if alone else ""
     return {
         "label": label,
         "value": _percent(scores["accuracy"]),

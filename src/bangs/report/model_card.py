@@ -5,9 +5,10 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from bangs.core.intervals import in_percent
-from bangs.report.headline import optimism
+from bangs.report.headline import accuracy_bias
 from bangs.report.leaderboard import HEAD, averaged, leaderboard
 from bangs.report.page import environment as templates
+from bangs.utils.text import percent
 
 
 def model_card(config: Mapping[str, Any], result: Mapping[str, Any], environment: Mapping[str, Any]) -> str:
@@ -25,9 +26,9 @@ def model_card(config: Mapping[str, Any], result: Mapping[str, Any], environment
         rows=[map(escape, row) for row in leaderboard(board)],
         measured=any(line.get("accuracy") for line in board),
         features=_features(config["columns"]),
-        optimism=optimism(result),
+        bias=accuracy_bias(result),
         count="{:,}".format,
-        share="{:.1%}".format,
+        share=percent,
         in_percent=in_percent,
         escape=escape,
         join=_join,

@@ -81,6 +81,7 @@ def node_data(run_data: RunData, snapshot: Snapshot) -> dict[str, Any]:
         else {
             "node": [position_of[suggestion.row] for suggestion in suggested.nodes],
             "reason": [suggestion.reason for suggestion in suggested.nodes],
+            "order": suggested.order,
             "notes": suggested.notes,
         },
     }

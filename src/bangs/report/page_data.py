@@ -2,6 +2,7 @@
 
 import statistics
 from collections.abc import Mapping, Sequence
+from dataclasses import asdict
 from typing import Any
 
 import torch
@@ -10,8 +11,9 @@ from torch import Tensor
 from bangs.core import metrics
 from bangs.core.intervals import wilson
 from bangs.core.types import Prediction
+from bangs.estimator.explanation_facts import heaviest
 from bangs.report.headline import headline
-from bangs.report.leaderboard import HEAD, averaged, leaderboard
+from bangs.report.leaderboard import HEAD, leaderboard
 from bangs.report.node_data import node_data, round_digits
 from bangs.report.run_data import RunData
 from bangs.runs.history_rows import is_soft
@@ -23,6 +25,7 @@ BINS = 10
 def page_data(run_data: RunData) -> dict[str, Any]:
     """All facts for the script of the page, as a JSON-able dict."""
     snapshot, truth = run_data.snapshot, run_data.truth
+    model = heaviest(run_data.result.get("leaderboard", []))
     rounds = [_round(run_data, index) for index in range(len(run_data.rows))]
     data: dict[str, Any] = {
         "kind": run_data.kind,
@@ -38,9 +41,10 @@ def page_data(run_data: RunData) -> dict[str, Any]:
         "values": _values(run_data),
         "soft": any(map(is_soft, run_data.rows)),
         "seconds": {stage: float(value) for stage, value in run_data.result["seconds"].items()},
-        "averaged": bool(run_data.result.get("folds")) or averaged(run_data.result.get("leaderboard", [])) > 1,
+        "folds": bool(run_data.result.get("folds")),
+        "model": None if model is None else asdict(model),
         "leaderboard": {"head": list(HEAD), "rows": leaderboard(run_data.result.get("leaderboard", []))},
-        "config": _flatten(run_data.config),
+        "config": _flatten(_configuration(run_data.config)),
         "environment": _flatten(run_data.environment),
     }
     if snapshot is None:
@@ -127,7 +131,7 @@ def _reference_labels(snapshot: Snapshot, truth: Tensor | None, several: bool) -
         if (target >= 0).any():
             return target, f"{int((target >= 0).sum()):,} nodes whose labels were not read for learning"
     if snapshot.folds:
-        return snapshot.held, f"{_count(snapshot, 'held'):,} labels, each judged by models that had not learned it"
+        return snapshot.held, f"{_count(snapshot, 'held'):,} held-out labels"
     chose = "which also chose the round" if several else "which also decided when training stopped"
     return snapshot.held, f"{_count(snapshot, 'held'):,} validation nodes, {chose}"
 
@@ -162,11 +166,22 @@ def _confusion(snapshot: Snapshot, target: Tensor, source: str) -> dict[str, Any
     return {"of": source + left, "counts": counts.tolist()}
 
 
+def _configuration(config: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The configuration; without the setting `scale` where the columns of the tables say how each was scaled."""
+    columns, settings = config.get("columns", {}), dict(config.get("settings", {}))
+    if settings.get("scale") != "none" or not (columns.get("columns") or columns.get("structural") is not None):
+        return config
+    del settings["scale"]
+    return {**config, "settings": settings}
+
+
 def _flatten(value: Any, name: str = "") -> list[list[str]]:
     """Nested settings as rows of (name, value), for a table."""
     if isinstance(value, Mapping):
         return [row for key, item in value.items() for row in _flatten(item, f"{name} · {key}" if name else str(key))]
     if isinstance(value, list) and any(isinstance(item, Mapping | list) for item in value):
         return [row for number, item in enumerate(value, 1) for row in _flatten(item, f"{name} {number}")]
+    if isinstance(value, list) and name.endswith("notes"):
+        return [[name, "\n".join(map(str, value))]]
     text = ", ".join(map(str, value)) if isinstance(value, list) else str(value)
     return [[name, text if len(text) <= 400 else f"{text[:400]}…"]]

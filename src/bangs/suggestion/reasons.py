@@ -10,6 +10,7 @@ from bangs.graphs.neighbours import NeighbourLists
 from bangs.suggestion.batches import Taken
 from bangs.suggestion.posterior import NOISE
 from bangs.suggestion.strategy_input import StrategyInput
+from bangs.utils.text import percent
 
 SIMILAR = 0.5  # squared correlation from which two nodes are similar
 CONFIDENT = 0.9  # confidence from which only one class is named
@@ -90,8 +91,6 @@ def _reason(fact: Suggestion, strategy: str, near: bool, contested: bool, known_
         parts.append(similar + ("." if near else "; no labelled node is."))
     elif not near:
         parts.append("No labelled node is like it.")
-    if fact.removes >= 0.0005:
-        parts.append(f"Its label would lower the uncertainty about all nodes by about {fact.removes:.1%}.")
     if fact.degree:
         neighbours = f"{fact.degree:,} neighbour{'s' if fact.degree > 1 else ''}"
         parts.append(f"It has {neighbours}, {known_neighbours or 'none'} of them labelled.")
@@ -101,7 +100,8 @@ def _reason(fact: Suggestion, strategy: str, near: bool, contested: bool, known_
 def _prediction_text(fact: Suggestion) -> str:
     if fact.second is None:
         return f"The model knows one class only, '{fact.label}'."
-    first, second = (f"'{fact.label}' ({fact.confidence:.0%})", f"'{fact.second}' ({fact.second_confidence:.0%})")
+    first = f"'{fact.label}' ({percent(fact.confidence, 0)})"
+    second = f"'{fact.second}' ({percent(fact.second_confidence, 0)})"
     if fact.confidence >= CONFIDENT:
         return f"The model says {first}."
     if fact.confidence - fact.second_confidence >= CLEAR_MARGIN:

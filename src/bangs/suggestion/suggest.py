@@ -28,6 +28,17 @@ class Suggestions:
     nodes: list[Suggestion]
     notes: list[str]  # what was skipped, and what there was not enough of
 
+    @property
+    def order(self) -> str:
+        """The quantity that orders the nodes, in words."""
+        if self.strategy.endswith("lookahead"):
+            return (
+                "how far a label is expected to lower the number of errors or, where none would, "
+                "how uncertain the node and those like it are"
+            )
+        meaning = (strategy(self.strategy).__doc__ or self.strategy).split("\n")[0].rstrip(".")
+        return meaning[0].lower() + meaning[1:]
+
     def __iter__(self) -> Iterator[Suggestion]:
         return iter(self.nodes)
 
@@ -40,7 +51,8 @@ class Suggestions:
     def __str__(self) -> str:
         width = max((len(item.node) for item in self.nodes), default=0)
         lines = [f"{item.rank:>3}  {item.node:<{width}}  {item.reason}" for item in self.nodes]
-        return "\n".join([f"Label these next (strategy '{self.strategy}'):", *lines, *self.notes])
+        head = f"Label these next, the best first (strategy '{self.strategy}': {self.order}):"
+        return "\n".join([head, *lines, *self.notes])
 
     def to_dict(self) -> dict[str, Any]:
         """All fields, for JSON."""

@@ -33,6 +33,11 @@ def plain_name(name: str) -> str:
     return path.stem if path.suffix == ".npz" else path.name if len(path.parts) > 1 else str(name)
 
 
+def percent(share: float, digits: int = 1) -> str:
+    """A share as text: `48.8 %`."""
+    return f"{100 * share:.{digits}f} %"
+
+
 def counted(number: int, thing: str, things: str | None = None) -> str:
     """A number with its noun: `1 edge`, `1,234 edges`."""
     return f"{number:,} {thing if number == 1 else things or thing + 's'}"

@@ -56,7 +56,7 @@ function draw() {
   $("#answers").hidden = !card && !state.last;
   drawClasses(card);
   drawLast();
-  $("#row").replaceChildren(...(card && card.cells.length ? [h("div", { class: "scroll" }, h("table", { class: "keys" }, h("tbody", {}, card.cells.map(([name, text]) => h("tr", {}, h("th", { scope: "row" }, name), h("td", {}, h("bdi", {}, text)))))))] : []));
+  $("#row").replaceChildren(...(card && card.cells.length ? [h("div", { class: "scroll" }, h("table", { class: "keys" }, h("tbody", {}, card.cells.map(([name, text]) => h("tr", {}, h("th", { scope: "row" }, ...name.split("_").flatMap((part, i) => (i ? ["_", h("wbr"), part] : [part]))), h("td", {}, h("bdi", {}, text)))))))] : []));
   for (const id of ["around", "thinks"]) document.getElementById(id).hidden = !card;
   if (card) { drawRing(card); drawThinks(card); }
   drawGrowth();
@@ -110,7 +110,7 @@ function drawThinks(card) {
 let redrawGrowth = null;
 function drawGrowth() {
   const known = state.progress.filter((row) => row.accuracy !== null), last = known[known.length - 1];
-  $("#growth-words").textContent = last ? `${percent(last.accuracy)} on ${plural(last.judged, "label")} that the models had not learned (95 % interval ${percent(last.low, 0)} to ${percent(last.high, 0)}). ${state.waiting ? `${plural(state.waiting, "answer")} since the last fit; the next fit comes at ${state.batch}.` : ""}${known.length > 1 ? " Suggested nodes are harder than most, so the accuracy over all nodes tends to be higher." : ""}` :
+  $("#growth-words").textContent = last ? `${percent(last.accuracy)} on ${plural(last.judged, "held-out label")} (95 % interval ${percent(last.low, 0)} to ${percent(last.high, 0)}). ${state.waiting ? `${plural(state.waiting, "answer")} since the last fit; the next fit comes at ${state.batch}.` : ""}${known.length > 1 ? " Suggested nodes are harder than most, so the accuracy over all nodes tends to be higher." : ""}` :
     state.progress.length ? "Not known yet: no class has two labels." : "Not known yet: the first fit is not done.";
   $("#curve").hidden = !known.length;
   if (redrawGrowth) redrawGrowth(); else redrawGrowth = chart($("#curve"), growth);
@@ -124,9 +124,9 @@ function growth(width) {
   const parts = ticks(low, high, 4).flatMap((t) => [s("line", { x1: 46, x2: width - 12, y1: y(t), y2: y(t), class: "grid" }), s("text", { x: 40, y: y(t) + 4, "text-anchor": "end" }, percent(t, 0))]);
   parts.push(s("path", { d: `${rows.map((row, i) => `${i ? "L" : "M"}${x(row.labels)} ${y(row.high)}`).join("")}${[...rows].reverse().map((row) => `L${x(row.labels)} ${y(row.low)}`).join("")}Z`, fill: "var(--accent)", opacity: 0.13 }),
     s("path", { d: rows.map((row, i) => `${i ? "L" : "M"}${x(row.labels)} ${y(row.accuracy)}`).join(""), fill: "none", stroke: "var(--accent)", "stroke-width": 2.2 }));
-  for (const row of rows) parts.push(s("circle", { class: "fit", cx: x(row.labels), cy: y(row.accuracy), r: 4, fill: "var(--accent)", ...tipped(plural(row.labels, "label"), [`${percent(row.accuracy)}, 95 % interval ${percent(row.low, 0)} to ${percent(row.high, 0)}`]) }));
+  for (const row of rows) parts.push(s("circle", { class: "fit", cx: x(row.labels), cy: y(row.accuracy), r: 4, fill: "var(--accent)", ...tipped(plural(row.labels, "label"), [`${percent(row.accuracy)}, 95 % interval ${percent(row.low, 0)} to ${percent(row.high, 0)}`]) }));
   for (const t of [...new Set([first, rows[rows.length - 1].labels])]) parts.push(s("text", { x: x(t), y: height - 10, "text-anchor": t === first ? "start" : "end" }, plural(t, "label")));
-  return canvas(width, height, `Accuracy on labels not learned: ${rows.map((row) => `${plural(row.labels, "label")} ${percent(row.accuracy)}`).join(", ")}`, ...parts);
+  return canvas(width, height, `Accuracy on held-out labels: ${rows.map((row) => `${plural(row.labels, "label")} ${percent(row.accuracy)}`).join(", ")}`, ...parts);
 }
 
 function drawQueue() {

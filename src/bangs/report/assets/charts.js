@@ -17,9 +17,12 @@ function ranged({ low, high, nodes: count, mean }) {
 }
 
 function drawRounds() {
-  const section = show("rounds", facts.soft ? `Round 0 learns from the given labels alone; every later round learns from soft labels as well.${facts.averaged ? " The chart shows the model with the most weight." : ""}` : "");
+  const section = document.getElementById("rounds");
+  if (facts.model) section.querySelector("h2").textContent = `Accuracy by round of ${facts.model.name}`;
+  const chose = facts.folds ? " 'Chosen' is the last round that is not clearly worse than the best." : "";
+  show("rounds", `Round 0 learns from the given labels alone; every later round learns from ${facts.soft ? "soft labels as well" : "more pseudo-labels"}.${chose}`);
   const rows = facts.rounds;
-  const series = [["validation", "var(--c0)"], ["test", "var(--c1)"]].filter(([name]) => rows.every((row) => row[name]));
+  const series = [["validation", "var(--c0)", facts.folds ? "held-out" : "validation"], ["test", "var(--c1)", "test"]].filter(([name]) => rows.every((row) => row[name]));
   const chosen = facts.chosen;
   chart(section.querySelector(".chart"), (width) => {
     const height = 290, pad = { left: 46, right: 22, top: 26, bottom: 40 };
@@ -54,16 +57,16 @@ function drawRounds() {
     const from = (row) => Math.max(pad.left, x(row.round) - half), to = (row) => Math.min(width - pad.right, x(row.round) + half);
     for (const row of rows) parts.push(s("rect", { x: from(row), width: to(row) - from(row), y: pad.top, height: height - pad.top - pad.bottom, fill: "transparent",
       ...tipped(`Round ${row.round}`, [
-        ...series.map(([name]) => `${name} ${percent(row[name].mean, 2)}${ranged(row[name])}`),
+        ...series.map(([name, , words]) => `${words} ${percent(row[name].mean, 2)}${ranged(row[name])}`),
         `${whole(row.labelled)} labelled nodes`,
         row.right !== null && `${percent(row.right)} of pseudo-labels right`]) }));
-    return canvas(width, height, `Accuracy per round: ${series.map(([name]) => `${name} from ${percent(rows[0][name].mean)} in round 0 to ${percent(rows[rows.length - 1][name].mean)} in the last`).join("; ")}`, ...parts);
+    return canvas(width, height, `Accuracy per round: ${series.map(([name, , words]) => `${words} from ${percent(rows[0][name].mean)} in round 0 to ${percent(rows[rows.length - 1][name].mean)} in the last`).join("; ")}`, ...parts);
   });
-  section.append(h("div", { class: "key" }, series.map(([name, paint]) => h("span", {}, h("i", { class: "dot", style: `background:${paint}` }), `${name} accuracy`)),
-    h("span", {}, facts.runs > 1 ? `shaded: one standard deviation over ${facts.runs} seeds · ▼ rounds chosen by validation` : nodes ? `shaded: 95 % interval, on ${series.map(([name]) => `${plural(rows[0][name].nodes, "node")} for ${name}`).join(" and ")}` : "")));
+  section.append(h("div", { class: "key" }, series.map(([, paint, words]) => h("span", {}, h("i", { class: "dot", style: `background:${paint}` }), words === "held-out" ? "accuracy on held-out labels" : `${words} accuracy`)),
+    h("span", {}, facts.runs > 1 ? `shaded: one standard deviation over ${facts.runs} seeds · ▼ rounds chosen by validation` : nodes ? `shaded: 95 % interval, on ${series.map(([name, , words]) => `${plural(rows[0][name].nodes, "node")}${words === "held-out" ? "" : ` for ${words}`}`).join(" and ")}` : "")));
   const marked = rows.some((row) => row.right !== null);
   section.querySelector(".data .scroll").append(h("table", {},
-    h("thead", {}, h("tr", {}, ["round", ...series.map(([name]) => `${name} %`), "labelled", marked && "right %", "seconds"].filter(Boolean).map((name) => h("th", { scope: "col", class: "r" }, name)))),
+    h("thead", {}, h("tr", {}, ["round", ...series.map(([, , words]) => `${words} %`), "labelled", marked && "right %", "seconds"].filter(Boolean).map((name) => h("th", { scope: "col", class: "r" }, name)))),
     h("tbody", {}, rows.map((row) => h("tr", {}, [row.round, ...series.map(([name]) => (100 * row[name].mean).toFixed(2)), whole(row.labelled),
       marked && (row.right === null ? "–" : (100 * row.right).toFixed(1)), Object.values(row.seconds).reduce((a, b) => a + b, 0).toFixed(2)].filter((v) => v !== false).map((v) => h("td", { class: "r" }, String(v))))))));
   section.append(section.querySelector(".data"));
@@ -74,7 +77,7 @@ function drawAdopted() {
   if (!rows.length) return;
   const marked = rows.some((row) => row.new_right !== null);
   if (facts.soft) $("#adopted h2").textContent = "Soft labels by class";
-  const section = show("adopted", facts.soft ? "How many nodes had a soft label in each round, by its most likely class. All are made anew in every round." : `How many nodes each round adopted, and with which label${marked ? "; above the bars, how many of them are right, where the truth is known" : ""}.`);
+  const section = show("adopted", facts.soft ? `How many nodes had a soft label in each round${facts.model ? " of this model" : ""}, by its most likely class.` : `How many nodes each round adopted, and with which label${marked ? "; above the bars, how many of them are right, where the truth is known" : ""}.`);
   const total = (row) => row.adopted.reduce((a, b) => a + b, 0);
   chart(section.querySelector(".chart"), (width) => {
     const height = 290, pad = { left: 46, right: 10, top: 26, bottom: 40 };
@@ -182,12 +185,12 @@ function drawConfusion() {
 function drawSeconds() {
   const stages = ["train", "calibrate", "select"].filter((name) => name in facts.seconds).map((name) => [name, facts.seconds[name]]);
   const total = facts.seconds.total;
-  if (!total) return;
+  if (!total || facts.model) return;  // the table of several models has the time of each
   const rest = total - stages.reduce((a, [, value]) => a + value, 0);
   const names = { train: "training", calibrate: "predicting and calibrating", select: "scoring and choosing" };
   const paints = { train: "var(--c0)", calibrate: "var(--c5)", select: "var(--c1)" };
   const rows = [...stages.map(([name, value]) => [names[name], value, paints[name]]), ["everything else", Math.max(0, rest), "var(--mute)"]];
-  const section = show("seconds", `${figure(total)} seconds in all.${facts.averaged ? " Stages and rounds are those of the model with the most weight; 'everything else' includes the other models." : ""}`);
+  const section = show("seconds", `${figure(total)} seconds in all.`);
   section.querySelector(".chart").append(h("div", { class: "bars" }, rows.flatMap(([name, value, paint]) => [h("span", { class: "name", style: "max-width:26ch" }, name),
     h("span", { class: "track" }, h("i", { style: `width:${Math.min(100, 100 * value / total).toFixed(1)}%;background:${paint}` })),
     h("span", { class: "num" }, `${figure(value)} s`)])));

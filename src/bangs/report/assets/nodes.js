@@ -26,7 +26,7 @@ const sizes = [4.6, 4.6, 4.2, 3.6, 3.6];
 const origin = (node) => (nodes.origin[node] === 2 ? `adopted in round ${nodes.adopted_round[node]}` : ORIGINS[nodes.origin[node]]);
 function describe(node) {
   const known = nodes.known[node];
-  return [`${className(nodes.label[node])}, ${percent(nodes.confidence[node])} sure`, origin(node), known >= 0 && known !== nodes.label[node] && `known as ${className(known)}`,
+  return [`${className(nodes.label[node])}, probability ${percent(nodes.confidence[node])}`, origin(node), known >= 0 && known !== nodes.label[node] && `known as ${className(known)}`,
     nodes.truth && nodes.truth[node] >= 0 && nodes.truth[node] !== nodes.label[node] && `its true class is ${className(nodes.truth[node])}`];
 }
 
@@ -156,14 +156,14 @@ function ego(node, width) {
     const words = labels.get(other);
     return s("g", { class: "ego-node", tabindex: open ? 0 : null, role: open ? "button" : null, "aria-label": open ? `Go to ${nodes.name[other]}` : null, style: open ? "cursor:pointer" : null,
       onclick: open ? () => choose(other) : null, onkeydown: open ? (event) => { if (event.key === "Enter") choose(other); } : null,
-      ...tipped(nodes.name[other], [...describe(other), strength.has(other) && `${percent(strength.get(other))} of labelled influence`]) },
+      ...tipped(nodes.name[other], [...describe(other), strength.has(other) && `${percent(strength.get(other))} of all labelled nodes' share`]) },
       glyph(x, y, nodes.origin[other], colour(shade(other)), size), words);
   };
   const labels = new Map([[node, name(node, cx, cy, 8.5)]]);
   for (const other of [...far, ...near]) labels.set(other, name(other, ...spot.get(other), 6));
   for (const [other, [x, y]] of spot) parts.push(body(other, x, y, 6));
   parts.push(s("circle", { cx, cy, r: 15, fill: "var(--card)", opacity: 0.9 }), body(node, cx, cy, 8.5));
-  return canvas(width, height, `${nodes.name[node]} and its surroundings: ${near.length} neighbours, ${found.influences.length} strongest labelled influences`, ...parts);
+  return canvas(width, height, `${nodes.name[node]} and its surroundings: ${near.length} neighbours, ${found.influences.length} closest labelled nodes`, ...parts);
 }
 
 function drawNode() {
@@ -171,38 +171,43 @@ function drawNode() {
   watchers.push((node) => {
     const found = facts.around[node], label = nodes.label[node], why = $("#why");
     const line = facts.pseudo.node.lastIndexOf(node);
-    const parts = [h("p", { class: "verdict" }, h("bdi", {}, h("b", {}, nodes.name[node])), " is ", dot(label), " ", h("bdi", {}, h("b", {}, className(label))), `, ${percent(nodes.confidence[node])} sure`)];
-    const soft = nodes.soft && nodes.origin[node] === 4, sentences = soft ? [] : [origin(node)];
+    const known = nodes.known[node], predicted = [dot(label), " ", h("bdi", {}, h("b", {}, className(label)))];
+    const parts = [h("p", { class: "verdict" }, h("bdi", {}, h("b", {}, nodes.name[node])), ": ", ...(known < 0 ? [...predicted, `, probability ${percent(nodes.confidence[node])}`] :
+      ["label ", dot(known), " ", h("bdi", {}, h("b", {}, className(known))), ` was ${nodes.origin[node] === 1 ? "held for validation" : "given"}; the model predicts `, ...predicted, `, ${percent(nodes.confidence[node])}`]))];
+    const sentences = nodes.origin[node] === 2 ? [origin(node)] : [];
     if (line >= 0) {
       const p = facts.pseudo;
       sentences.push(`${p.used[line] ? "" : "adopted in round " + p.round[line] + ", after the chosen round; "}${facts.score} ${withError(p.value[line], p.stderr[line])}${POWER && " " + POWER}, confidence then ${percent(p.before[line])} before and ${percent(p.confidence[line])} after calibration`);
     }
-    if (nodes.known[node] >= 0) sentences.push(`known as ${className(nodes.known[node])}`);
     if (nodes.truth && nodes.truth[node] >= 0) sentences.push(nodes.truth[node] === label ? "the prediction is right" : `its true class is ${className(nodes.truth[node])}`);
     if (nodes.second[node] !== label) sentences.push(`second choice ${className(nodes.second[node])}, ${percent(nodes.second_confidence[node])}`);
-    parts.push(h("p", { class: "how" }, `${capital(sentences.join("; "))}.`));
-    if (soft) parts.push(h("p", { class: "how soft" }, `Soft label: before round ${nodes.adopted_round[node]} the model gave it ${softWords(node)}. The model of round ${nodes.adopted_round[node]} learned from this; its weight was ${figure(nodes.weight[node])} times the mean weight of a given label.`));
+    if (sentences.length) parts.push(h("p", { class: "how" }, `${capital(sentences.join("; "))}.`));
     if (!found) { parts.push(h("p", { class: "how" }, "This page holds the neighbours and influences of some nodes only. For this one, run ", h("code", {}, `bangs explain FOLDER ${nodes.name[node]}`), ".")); why.replaceChildren(...parts); return; }
     const picture = h("div", { class: "chart", id: "ego" });
-    parts.push(picture);
+    parts.push(picture, h("p", { class: "how" }, `Straight lines are edges: it has ${plural(found.degree, "neighbour")}${found.neighbours.length < found.degree ? `, ${found.neighbours.length} of them drawn` : ""}. ${found.influences.length ? "Curves lead from the closest labelled nodes; a wider curve is a larger share." : ""}`));
     if (found.influences.length) {
-      parts.push(h("h3", {}, `Labelled nodes with the most influence on it; it has ${plural(found.degree, "neighbour")}`),
+      parts.push(h("h3", {}, "Closest labelled nodes in the graph and their shares"),
+        h("p", { class: "how" }, "By personalised PageRank on the edges; the models may use other information."),
         bars(found.influences.map(([other, share, as, adopted_round]) => [`${isolate(nodes.name[other])} · ${isolate(className(as))}${adopted_round > 0 ? ` · round ${adopted_round}` : ""}`, share, colour(as), () => choose(other)])));
       const support = found.support.map((share, c) => [share, c]).filter(([share]) => share > 0.005).sort((a, b) => b[0] - a[0]).slice(0, 6);
-      parts.push(h("h3", {}, "All labelled influence, by class"), bars(support.map(([share, c]) => [className(c), share, colour(c), null])),
-        h("p", { class: "how" }, `Labelled nodes have ${percent(found.reach, 0)} of the influence of all nodes on it.`));
-      if (support.length && support[0][1] !== label) parts.push(h("p", { class: "against" }, `Most labelled influence is for ${isolate(className(support[0][1]))}, but the model predicts ${isolate(className(label))}: its own features and the unlabelled nodes around it outweigh the labelled ones.`));
+      parts.push(h("h3", {}, "All labelled nodes, by class"), bars(support.map(([share, c]) => [className(c), share, colour(c), null])),
+        h("p", { class: "how" }, `All labelled nodes together have ${percent(found.reach, 0)} of its PageRank.`));
+      if (support.length && support[0][1] !== label) parts.push(h("p", { class: "against" }, `By these shares it would be ${isolate(className(support[0][1]))}, but the model predicts ${isolate(className(label))}: it uses other information too.`));
     } else parts.push(h("p", { class: "how" }, "No labelled node is within reach: its own features decide."));
-    parts.push(h("h3", {}, "Prediction of each round's model"));
-    if (facts.averaged) parts.push(h("p", { class: "how" }, "Rounds and pseudo-labels are those of the model with the most weight; the label above is the mean of all models, so it can differ from theirs."));
+    const one = facts.model, round = nodes.adopted_round[node];
+    parts.push(h("h3", {}, "Prediction of each round"));
+    const soft = nodes.soft && nodes.origin[node] === 4 ? `its soft label in round ${round} was ${softWords(node)}. The weight of this soft label was ${figure(nodes.weight[node])} times the mean weight of a given label.` : "";
+    const words = one ? `One of the ${one.models} models, ${one.name} (${percent(one.weight, 0)} of the weight)${soft ? `: ${soft}` : "."}` : capital(soft);
+    parts.push(h("p", { class: "how rounds" }, `${words} The height of a bar is the confidence.`));
     const strip = h("div", { class: "chart" });
     parts.push(strip);
     why.replaceChildren(...parts);
     chart(picture, (width) => ego(node, width));
     chart(strip, (width) => {
-      const step = Math.min(34, width / found.predicted.length), height = 62;
+      const step = Math.min(34, (width - 50) / found.predicted.length), height = 62, end = step * found.predicted.length;
       return canvas(width, height, `Predictions over rounds: ${found.predicted.map((c, t) => `round ${t} ${className(c)} ${percent(found.sure[t], 0)}`).join(", ")}`,
-        ...found.predicted.flatMap((c, t) => [s("rect", { x: t * step + 1, width: Math.max(1, step - 2), y: 44 - 42 * found.sure[t], height: 42 * found.sure[t], fill: colour(c), rx: 2, ...tipped(`Round ${t}`, [`${className(c)}, ${percent(found.sure[t])} sure`]) }),
+        s("line", { x1: 0, x2: end + 4, y1: 2, y2: 2, class: "grid" }), s("text", { x: end + 8, y: 9 }, "100\u00a0%"), s("line", { x1: 0, x2: end + 4, y1: 44, y2: 44, class: "axis" }),
+        ...found.predicted.flatMap((c, t) => [s("rect", { x: t * step + 1, width: Math.max(1, step - 2), y: 44 - 42 * found.sure[t], height: 42 * found.sure[t], fill: colour(c), rx: 2, ...tipped(`Round ${t}`, [`${className(c)}, confidence ${percent(found.sure[t])}`]) }),
           t % Math.ceil(22 / step) === 0 ? s("text", { x: t * step + step / 2, y: 59, "text-anchor": "middle" }, t) : null].filter(Boolean)));
     });
   });

@@ -4,7 +4,7 @@ const classTag = (c) => h("span", { class: "tag", title: className(c) }, dot(c),
 function drawPredictions() {
   if (!nodes) return;
   const count = nodes.name.length, held = count < facts.total;
-  const section = show("predictions", `The prediction for ${held ? `${whole(count)} of ${whole(facts.total)} nodes, labelled and held ones first; predictions.csv has all` : `each of the ${plural(count, "node")}`}. The least certain come first.${nodes.soft ? " A soft label is the probabilities that an earlier model predicted for a node without a label. Its weight says how much it counted in training; the mean weight of a given label is 1." : ""}`);
+  const section = show("predictions", `The prediction for ${held ? `${whole(count)} of ${whole(facts.total)} nodes, labelled and held ones first; predictions.csv has all` : `each of the ${plural(count, "node")}`}. The least certain come first.${nodes.soft ? " A soft label is the probabilities that an earlier round predicted for a node without a label. Its weight says how much it counted in training; the mean weight of a given label is 1." : ""}`);
   const label = (i) => nodes.known[i] >= 0 ? nodes.known[i] : nodes.truth ? nodes.truth[i] : -1;
   const right = (i) => (label(i) < 0 ? "" : label(i) === nodes.label[i] ? "yes" : "no");
   const someLabel = nodes.name.some((_, i) => label(i) >= 0);
@@ -14,7 +14,7 @@ function drawPredictions() {
     { name: "Confidence", key: (i) => nodes.confidence[i], cell: (i) => percent(nodes.confidence[i]), csv: (i) => nodes.confidence[i], kind: "r" },
     { name: "Second choice", key: (i) => className(nodes.second[i]), cell: (i) => [classTag(nodes.second[i]), h("span", { class: "se" }, ` ${percent(nodes.second_confidence[i])}`)] },
     { name: "Source", key: (i) => ORIGINS[nodes.origin[i]], cell: (i) => origin(i) },
-    nodes.soft && { name: "Soft label", key: (i) => (nodes.weight[i] > 0 && nodes.origin[i] === 4 ? nodes.soft[i][2] : -1), cell: (i) => (nodes.origin[i] === 4 ? softWords(i) : "–"), csv: (i) => (nodes.origin[i] === 4 ? softWords(i) : "") },
+    nodes.soft && { name: facts.model ? "Soft label (model with most weight)" : "Soft label", key: (i) => (nodes.weight[i] > 0 && nodes.origin[i] === 4 ? nodes.soft[i][2] : -1), cell: (i) => (nodes.origin[i] === 4 ? softWords(i) : "–"), csv: (i) => (nodes.origin[i] === 4 ? softWords(i) : "") },
     nodes.soft && { name: "Weight", key: (i) => nodes.weight[i], cell: (i) => (nodes.weight[i] > 0 ? nodes.weight[i].toPrecision(2) : "–"), kind: "r" },
     someLabel && { name: "Known label", key: (i) => (label(i) >= 0 ? className(label(i)) : ""), cell: (i) => (label(i) >= 0 ? classTag(label(i)) : "–") },
     someLabel && { name: "Right", key: right, cell: (i) => (right(i) ? h("span", { class: right(i) }, right(i)) : "–") },
@@ -57,16 +57,21 @@ function drawPseudoLabels() {
   }));
 }
 
+const FIRST = 5;  // suggestions that are shown at first
 function drawNext() {
   const found = facts.next;
   if (!found || !found.node.length) return;
-  show("next", `The ${plural(found.node.length, "node")} whose labels would help the model most, the best first. Each is chosen as if those above it were labelled. bangs suggest lists more, and bangs label opens a page where you label them.${found.notes.map((note) => ` ${capital(note)}.`).join("")}`);
+  const section = show("next", `The nodes whose labels would help the model most, ordered by ${found.order}. Each is chosen as if those above it were labelled. bangs label opens a page where you label them.${found.notes.map((note) => ` ${capital(note)}.`).join("")}`);
   const head = ["", "Node", "Prediction", "Confidence", "Second choice", "Why"];
   $("#suggested thead").append(h("tr", {}, head.map((name, c) => h("th", { scope: "col", class: c === 3 ? "r" : c === 5 ? "wide" : null }, name))));
-  $("#suggested tbody").append(...found.node.map((node, i) => h("tr", {}, [
+  $("#suggested tbody").append(...found.node.map((node, i) => h("tr", { hidden: i >= FIRST }, [
     [`${i + 1}`, "r"], [nodeButton(node), null], [classTag(nodes.label[node]), null], [percent(nodes.confidence[node]), "r"],
     [[classTag(nodes.second[node]), h("span", { class: "se" }, ` ${percent(nodes.second_confidence[node])}`)], null], [found.reason[i], "wide"]]
     .map(([content, kind], c) => h("td", { class: kind, "data-label": head[c] }, content)))));
+  if (found.node.length > FIRST) section.append(h("div", { class: "tools foot" }, h("button", { type: "button", onclick: (event) => {
+    for (const row of $("#suggested tbody").rows) row.hidden = false;
+    event.currentTarget.remove();
+  } }, `Show all ${found.node.length}`)));
 }
 
 const sections = [drawRounds, drawAdopted, drawMap, drawSearch, drawNode, drawNext, drawPredictions, drawPseudoLabels, drawValues, drawReliability, drawConfusion, drawSeconds];
