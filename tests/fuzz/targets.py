@@ -18,7 +18,7 @@ from bangs.experiments.results import results_in
 from bangs.experiments.suites.read_suite import read_suite
 from bangs.graphs import tables
 from bangs.graphs.datasets import flickr, lastfm, planetoid
-from bangs.graphs.datasets.npz import read_graph
+from bangs.graphs.npz import read_graph
 from bangs.graphs.store import NodeNames, Store, StoreReference
 from bangs.report.page import page_of
 from bangs.runs import RunFolder, read_run

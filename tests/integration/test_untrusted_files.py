@@ -19,7 +19,7 @@ import pytest
 from bangs.cli import run
 from bangs.experiments.experiment import Experiment
 from bangs.graphs.datasets import lastfm, planetoid
-from bangs.graphs.datasets.npz import read_graph
+from bangs.graphs.npz import read_graph
 from bangs.runs import RunFolder
 from tests.cli.invoke import CommandResult, bangs
 from tests.fuzz.targets import targets

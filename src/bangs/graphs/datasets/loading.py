@@ -9,8 +9,8 @@ from torch_geometric.data import Data
 
 from bangs.errors import BangsError, DataUnavailable, InvalidInput, UnknownName
 from bangs.graphs.datasets.download import download
-from bangs.graphs.datasets.npz import read_graph
 from bangs.graphs.datasets.urls import DATASETS, Dataset
+from bangs.graphs.npz import read_graph
 from bangs.graphs.store import Store, is_store
 
 

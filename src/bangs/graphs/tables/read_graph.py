@@ -13,7 +13,7 @@ from torch_geometric.data import Data
 
 from bangs.core.types import Split
 from bangs.errors import BangsError, OutOfMemory
-from bangs.graphs.datasets.npz import read_as_listed
+from bangs.graphs.npz import read_as_listed
 from bangs.graphs.sparse import to_torch
 from bangs.graphs.splits import every_public
 from bangs.graphs.structural_features import standardised

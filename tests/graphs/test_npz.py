@@ -14,7 +14,7 @@ import torch
 from bangs.errors import DataUnavailable, InvalidInput, OutOfMemory
 from bangs.graphs import safe_numpy_files
 from bangs.graphs.datasets.loading import load
-from bangs.graphs.datasets.npz import read_graph
+from bangs.graphs.npz import read_graph
 from bangs.graphs.safe_numpy_files import read_npy, read_npz
 
 N = 5
