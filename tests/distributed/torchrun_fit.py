@@ -19,8 +19,7 @@ from bangs.cli import main
 from bangs.core.rng import Streams
 from bangs.core.types import Task
 from bangs.distributed import ranks
-from bangs.graphs import splits
-from bangs.graphs import npz
+from bangs.graphs import npz, splits
 from bangs.graphs.pagerank import PPR, Operator
 from bangs.graphs.pagerank_push import Push
 from bangs.training.data_parallel import DistributedSession
