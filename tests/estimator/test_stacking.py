@@ -3,6 +3,8 @@
 import pytest
 import torch
 
+from bangs.core.types import one_hot
+from bangs.estimator.folds import label_log_probs
 from bangs.estimator.stacking import (
     common_factor,
     far_behind,
@@ -52,11 +54,27 @@ def test_wilsons_interval_has_the_published_numbers() -> None:
     assert (interval["low"], interval["high"]) == (pytest.approx(0.4902, abs=1e-4), pytest.approx(0.9433, abs=1e-4))
 
 
+def noisy_logits(signal: float, seed: int) -> tuple[torch.Tensor, torch.Tensor]:
+    """Logits [200, 3] that are higher by the signal for the true class, and the labels."""
+    labels = torch.arange(200) % 3
+    return torch.randn(200, 3, generator=torch.Generator().manual_seed(seed)) + signal * one_hot(labels, 3), labels
+
+
 def test_a_difference_within_its_error_is_not_clear() -> None:
-    best = torch.zeros(50)
-    noise = torch.randn(50, generator=torch.Generator().manual_seed(0))
-    assert not far_behind(best - 0.1 + noise, best)
-    assert far_behind(best - 1.0 + noise, best)
+    (best, labels), (close, _), (far, _) = noisy_logits(1.8, 0), noisy_logits(1.7, 1), noisy_logits(1.0, 2)
+    assert not far_behind(close, best, labels)
+    assert far_behind(far, best, labels)
+    assert not far_behind(far[:1], best[:1], labels[:1])  # one label says nothing
+
+
+@pytest.mark.parametrize("factor", [0.02, 50.0])
+def test_a_candidate_that_is_best_after_its_temperature_is_not_behind(factor: float) -> None:
+    (best, labels), (leader, _) = noisy_logits(1.8, 0), noisy_logits(1.2, 1)
+    unsuited = factor * best  # far too unsure, or far too sure
+    gap = label_log_probs(unsuited, labels) - label_log_probs(leader, labels)
+    assert gap.mean() < -2 * gap.std() / 200**0.5
+    assert not far_behind(unsuited, leader, labels)
+    assert far_behind(leader, unsuited, labels)
 
 
 def test_the_interval_of_a_log_likelihood_ends_at_zero() -> None:

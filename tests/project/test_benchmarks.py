@@ -33,6 +33,7 @@ forecast, labelling = import_module("forecast"), import_module("labelling")
 few_labels, few_labels_rules = import_module("few_labels"), import_module("few_labels_rules")
 soft_grid, uneven_labels = import_module("soft_grid"), import_module("uneven_labels")
 limits, mean_field, page = import_module("limits"), import_module("mean_field"), import_module("page")
+adam = import_module("adam")
 together, warm_start = import_module("together"), import_module("warm_start")
 # by its path, since `selection` is a folder of tests
 spec = spec_from_file_location("benchmark_of_selection", Path(training.__file__).with_name("selection.py"))
@@ -142,7 +143,7 @@ def test_as_json_a_benchmark_is_one_object_with_rows(data, script, words, rows, 
 @pytest.fixture
 def small(data, monkeypatch):
     """A graph, settings and budgets with which benchmarks take seconds."""
-    for benchmark in (training, end_to_end, rounds, limits, mean_field, together, warm_start):
+    for benchmark in (training, end_to_end, rounds, adam, limits, mean_field, together, warm_start):
         monkeypatch.setattr(benchmark, "graph", lambda name: (name, data))
     cases = {"cora": lambda repeats: selection.case("cora", rounds.trained("synthetic"), 20, 10, 1, 2, repeats)}
     for benchmark, name, value in (
@@ -182,12 +183,13 @@ def test_a_row_of_a_comparison_has_seconds_the_ratio_to_the_plain_one_and_memory
 @pytest.mark.parametrize(
     ("script", "words", "rows"),
     [
+        (adam, "--datasets synthetic --presets tuned --repeats 1", 2),
         (limits, "--dataset synthetic --preset tuned --repeats 1", 1),
         (mean_field, "--datasets synthetic --samples 2", 1),
         (together, "--datasets synthetic --runs 2 --repeats 1", 4),
         (warm_start, "--datasets synthetic --seeds 2 --rounds 1", 3),
     ],
-    ids=["limits", "mean_field", "together", "warm_start"],
+    ids=["adam", "limits", "mean_field", "together", "warm_start"],
 )
 def test_the_commands_of_the_page_of_benchmarks_run(small, script, words, rows, monkeypatch, capsys):
     monkeypatch.setattr(sys, "argv", ["benchmark", *words.split(), "--json"])

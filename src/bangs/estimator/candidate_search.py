@@ -156,7 +156,7 @@ class CandidateSearch:
 
         def stop(state: State) -> None:
             if leader is not None and not candidate.is_linear and self.folds.has_held_out:
-                if far_behind(self._weighted(recorder.unseen), self._weighted(leader.unseen)):
+                if far_behind(recorder.unseen, leader.unseen, self._held_out, self._label_weight):
                     raise _Stopped(state, "behind")
                 if self.time_limit is not None and time.perf_counter() - search_start > self.time_limit:
                     raise _Stopped(state, "time")
@@ -176,7 +176,7 @@ class CandidateSearch:
         weights = temperatures / count
         if self.folds.has_held_out and count > 1:
             unseen, labels = [member.unseen for member in members], self._held_out
-            label_weight = label_weights(labels, self.class_weights)
+            label_weight = self._label_weight
             temperatures = member_temperatures(unseen, labels, label_weight)
             fold_mean_factor = self._fold_mean_factor()
             scaled = [logits / t for logits, t in zip(unseen, temperatures.tolist(), strict=True)]
@@ -224,11 +224,7 @@ class CandidateSearch:
 
     def _log_likelihood(self, member: Member) -> float:
         """The weighted mean log-probability of the held-out labels."""
-        return float(self._weighted(member.unseen).mean())
-
-    def _weighted(self, logits: Tensor) -> Tensor:
-        """The log-probabilities of the held-out labels [M], times the weights of these."""
-        return self._log_probs(logits) * label_weights(self._held_out, self.class_weights)
+        return float((self._log_probs(member.unseen) * self._label_weight).mean())
 
     def _log_probs(self, logits: Tensor) -> Tensor:
         """The log-probabilities that logits [M, C] give to the held-out labels: float64 [M]."""
@@ -241,3 +237,8 @@ class CandidateSearch:
     def _held_out(self) -> Tensor:
         """The held-out labels long [M]."""
         return held_out_labels(self.folds.held)
+
+    @property
+    def _label_weight(self) -> Tensor:
+        """The weights of the held-out labels: float64 [M]."""
+        return label_weights(self._held_out, self.class_weights)

@@ -9,6 +9,7 @@ from torch import Tensor
 from bangs.calibration.logit_scaling import shrunk_temperature
 from bangs.core.intervals import Z, wilson
 from bangs.core.types import Prediction, Task
+from bangs.estimator.folds import label_log_probs
 
 PRIOR_LABELS = 0.1  # imagined labels of every member; with few labels, they keep the weights nearly equal
 LOG_TEMPERATURE_STD = 1.0  # prior standard deviation of a log temperature
@@ -87,9 +88,18 @@ def mean_interval(log_probs: Tensor) -> dict[str, float]:
     return {"value": mean, "low": mean - half, "high": min(mean + half, 0.0), "nodes": nodes}
 
 
-def far_behind(log_probs: Tensor, best: Tensor) -> bool:
-    """Whether log-probabilities of held-out labels [M] are lower than the best by more than two standard errors."""
-    gap = log_probs - best
-    if len(gap) < 2:
+def far_behind(unseen: Tensor, best: Tensor, labels: Tensor, label_weight: Tensor | float = 1.0) -> bool:
+    """Whether out-of-fold logits [M, C] are worse than the best by more than two standard errors.
+
+    They are compared by the weighted log-probabilities of labels [M], after a temperature each: the average gives every
+    member one too, so being too sure or too unsure is no reason to stop.
+    """
+    if len(labels) < 2:
         return False
+    temperatures = member_temperatures([unseen, best], labels, label_weight).tolist()
+    log_probs, best_log_probs = (
+        label_log_probs(logits / t, labels) * label_weight
+        for logits, t in zip((unseen, best), temperatures, strict=True)
+    )
+    gap = log_probs - best_log_probs
     return bool(gap.mean() < -2.0 * gap.std() / len(gap) ** 0.5)
