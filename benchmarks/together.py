@@ -11,6 +11,7 @@ a share of the largest.
 
 from functools import partial
 from typing import Any
+from unittest.mock import patch
 
 import torch
 
@@ -62,11 +63,11 @@ def compared(game: Information, estimator: str, repeats: int) -> list[dict[str, 
     groups: dict[str, int] = {}
 
     def select(how: str) -> Values:
-        information.RUNS_AT_ONCE = most[how]
-        fresh = Information.of(game.operator, game.logits, game.known, game.nodes)
-        groups[how] = fresh.runs_at_once
-        generators = [torch.Generator(game.device).manual_seed(run) for run in range(game.runs)]
-        return ESTIMATORS[estimator](None)(fresh, K, generators)
+        with patch.object(information, "RUNS_AT_ONCE", most[how]):
+            fresh = Information.of(game.operator, game.logits, game.known, game.nodes)
+            groups[how] = fresh.runs_at_once
+            generators = [torch.Generator(game.device).manual_seed(run) for run in range(game.runs)]
+            return ESTIMATORS[estimator](None)(fresh, K, generators)
 
     acts = {how: partial(select, how) for how in most}
     times = in_turns(acts, repeats)
